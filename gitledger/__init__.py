@@ -1,0 +1,20 @@
+"""gitledger: a git-native continuity ledger for people who work with coding agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "open"]
+
+if TYPE_CHECKING:
+    from gitledger.discover import open
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy, because the capture path imports this package and may import nothing else.
+    if name == "open":
+        from gitledger.discover import open
+
+        return open
+    raise AttributeError(f"module 'gitledger' has no attribute {name!r}")

@@ -1,0 +1,205 @@
+"""The words of the ledger as values: frozen, plain, without I/O and without imports of ours.
+
+Times are UTC text of fixed width, `2026-11-30T14:49:11.123Z`, so that they sort as text.
+Ids: inside, an event has a UUIDv7. A record has a key, number and creating writer (`T-0007@k3f9c2`),
+which no second writer can ever allocate; people see the bare number where it is unambiguous.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Oid: TypeAlias = str
+"""A git object id in lower-case hex: 40 digits in a sha1 repository, 64 in a sha256 one."""
+Key: TypeAlias = str
+"""A record's name that is unique across all writers, such as `T-0007@k3f9c2`."""
+Json: TypeAlias = Any
+"""None, bool, int, str, list or dict with str keys: what canonical JSON holds; never a float."""
+
+DETACHED = "DETACHED"
+UNBORN = "UNBORN"
+
+
+# ── the journal ──────────────────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True, order=True)
+class Stamp:
+    """Where an event stands in the order of all events; the later one wins a field."""
+
+    lamport: int
+    writer: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one event does to one record: fields to set, and items (list → id → fields) to add or set."""
+
+    set: dict[str, Json] = field(default_factory=dict)
+    items: dict[str, dict[str, dict[str, Json]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event before it is stamped: what a command or an adapter has to say."""
+
+    id: str
+    at: str
+    type: str
+    session: Key | None = None
+    task: Key | None = None
+    records: dict[Key, Change] = field(default_factory=dict)
+    data: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One journalled fact. `prev` is the SHA-256 (hex) of this writer's previous line, "" for the first."""
+
+    v: int
+    id: str
+    writer: str
+    seq: int
+    lamport: int
+    at: str
+    type: str
+    session: Key | None
+    task: Key | None
+    records: dict[Key, Change]
+    data: dict[str, Json]
+    prev: str
+
+    @property
+    def stamp(self) -> Stamp:
+        """Its place in the order of all events."""
+        return Stamp(self.lamport, self.writer, self.seq)
+
+
+Field: TypeAlias = tuple[Json, Stamp]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What events add up to: every field with the stamp of the event that set it.
+
+    `items` are lists as sets: list name → item id → fields. An item is never removed; a field of its
+    own closes it. So two versions merge field by field and nothing is dropped.
+    """
+
+    key: Key
+    fields: dict[str, Field] = field(default_factory=dict)
+    items: dict[str, dict[str, dict[str, Field]]] = field(default_factory=dict)
+
+    def get(self, name: str, default: Json = None) -> Json:
+        """The value of a field without its stamp."""
+        found = self.fields.get(name)
+        return default if found is None else found[0]
+
+    def listed(self, name: str) -> list[dict[str, Json]]:
+        """The items of a list as plain values with their `id`, oldest first."""
+        rows = []
+        for item, fields in self.items.get(name, {}).items():
+            born = min(stamp for _, stamp in fields.values())
+            rows.append((born, item, {"id": item, **{n: v for n, (v, _) in fields.items()}}))
+        return [row for _, _, row in sorted(rows, key=lambda r: (r[0], r[1]))]
+
+
+# ── git's side ───────────────────────────────────────────────────────────────────────────────
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a repository stands.
+
+    `branch` is the short name or `DETACHED`; `head` a commit or `UNBORN`; `tree` the head's tree or "".
+    `dirty` counts paths that differ from HEAD (untracked ones included). `fingerprint` is equal for equal
+    content of the work tree, whatever the commit; "" where it was not taken. `worktree` is `main` or the linked
+    worktree's own name. `operation` names a merge, rebase, cherry-pick, revert or bisect under way, else "".
+    """
+
+    branch: str
+    head: str
+    tree: str = ""
+    dirty: int = 0
+    fingerprint: str = ""
+    worktree: str = "main"
+    operation: str = ""
+
+
+Ancestry = Literal[
+    "same",  # the recorded head is HEAD (or both are unborn)
+    "descends",  # HEAD is a descendant of the recorded head
+    "rewound",  # HEAD is an ancestor of the recorded head
+    "rewritten",  # the recorded commit lives on under another id in HEAD's history
+    "forked",  # both have commits that the other lacks
+    "unrelated",  # no common ancestor
+    "missing",  # the recorded object is not in this repository
+    "unknown",  # git could not answer
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """How a recorded head relates to HEAD, as git answered.
+
+    `commits` are (oid, subject) from the recorded head (exclusive) to HEAD, newest first and at most twenty;
+    `count` is how many there are. `successor` is the commit that a rewritten one became. `detail` is git's word on `unknown`.
+    """
+
+    ancestry: Ancestry
+    commits: tuple[tuple[Oid, str], ...] = ()
+    count: int = 0
+    successor: Oid = ""
+    detail: str = ""
+
+
+Label = Literal["exact", "advanced", "diverged", "different_context"]
+Reason = Literal[
+    "",
+    "rewound",
+    "rewritten",
+    "forked",
+    "unrelated",
+    "missing",
+    "unknown",
+    "other branch",
+    "merged",
+    "detached",
+    "other ledger",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The label of a recorded position against the present one, and what it rests on."""
+
+    label: Label
+    reason: Reason = ""
+    relation: Relation | None = None
+
+
+Freshness = Literal["fresh", "aging", "stale", "invalid"]
+Authenticity = Literal["verified", "unknown signer", "bad", "unverifiable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """May it be followed? `withheld` holds the reasons why its Next Action is history; empty means trust it."""
+
+    divergence: Divergence
+    freshness: Freshness
+    authenticity: Authenticity
+    withheld: tuple[str, ...] = ()
+
+    @property
+    def trusted(self) -> bool:
+        """True where the handover may be followed."""
+        return not self.withheld
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault found in data: a value, so that one bad record never hides the rest."""
+
+    rule: str
+    where: str
+    what: str
+    mend: str = ""
