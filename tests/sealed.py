@@ -1,0 +1,125 @@
+"""Real git repositories in a sealed home: what every test is built on.
+
+`seal` makes a process look as if nobody lived on this machine: an empty home, no git configuration, no agent,
+no `GIT_*` or `GITLEDGER_*` variable, one locale, one time zone. `Repo` is a real repository whose commits get
+fixed, increasing dates, so that the same steps give the same commit ids everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+EPOCH = 1_790_000_000
+"""The date of the first commit that a test makes, in seconds; each later one is a minute younger."""
+STEP = 60
+DROPPED_PREFIXES = ("GIT_", "GITLEDGER_", "XDG_", "LC_")
+DROPPED = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "LANGUAGE", "LANG", "EMAIL")
+
+
+def sealed_environment(home: Path, outside: Mapping[str, str]) -> dict[str, str]:
+    """What a process in the sealed home sees: `outside` without a person's traces, and folders in `home`."""
+    kept = {
+        name: value for name, value in outside.items() if not name.startswith(DROPPED_PREFIXES) and name not in DROPPED
+    }
+    return kept | {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_RUNTIME_DIR": str(home / ".run"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(home.parent),
+        "LC_ALL": "C",
+        "TZ": "UTC",
+    }
+
+
+def git(
+    cwd: Path,
+    *args: str,
+    input: str | bytes | None = None,  # noqa: A002 (the word that subprocess has for it)
+    when: int = EPOCH,
+    env: Mapping[str, str] | None = None,
+) -> bytes:
+    """What git printed in `cwd`; a failure raises with git's own words. Dates are fixed at `when` (seconds)."""
+    date = f"{when} +0000"
+    done = subprocess.run(
+        ["git", *args],
+        cwd=cwd,
+        input=input.encode() if isinstance(input, str) else input,
+        stdin=subprocess.DEVNULL if input is None else None,
+        capture_output=True,
+        env={**os.environ, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "GIT_EDITOR": "true", **(env or {})},
+        check=False,
+        timeout=60,
+    )
+    if done.returncode:
+        words = done.stderr.decode(errors="replace") or done.stdout.decode(errors="replace")
+        raise AssertionError(f"git {' '.join(args)} ended with {done.returncode}: {words.strip()}")
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A real repository at `path`; every date that git needs comes from a clock of its own."""
+
+    path: Path
+    _clock: list[int] = field(default_factory=lambda: [EPOCH], repr=False, compare=False)
+
+    def git(self, *args: str, input: str | bytes | None = None, env: Mapping[str, str] | None = None) -> str:  # noqa: A002
+        """What git printed, as text without the last line end."""
+        self._clock[0] += STEP
+        out = git(self.path, *args, input=input, when=self._clock[0], env=env)
+        return out.decode(errors="surrogateescape").removesuffix("\n")
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Put files into the work tree; nothing is staged."""
+        for name, content in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def commit(self, subject: str, files: Mapping[str, str | bytes] | None = None) -> str:
+        """Commit `files` (default: one file named by the subject) with everything else staged; returns the commit."""
+        self.write({f"{subject}.txt": f"{subject}\n"} if files is None else files)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject)
+        return self.head()
+
+    def head(self) -> str:
+        """The full id of HEAD's commit."""
+        return self.git("rev-parse", "--verify", "HEAD")
+
+    def tree(self, rev: str = "HEAD") -> str:
+        """The full id of a commit's tree."""
+        return self.git("rev-parse", "--verify", rev + "^{tree}")
+
+    def clone(self, path: Path, *options: str) -> Repo:
+        """A clone at `path` over the file transport, with the same identity."""
+        self.git("clone", "--quiet", *options, self.path.as_uri(), str(path))
+        return identify(Repo(path))
+
+    def branches(self, *names: str) -> None:
+        """Make branches at HEAD without leaving the present one."""
+        for name in names:
+            self.git("branch", name)
+
+
+def identify(repo: Repo, name: str = "Ada Tester", email: str = "ada@example.org") -> Repo:
+    """The same repository, with a user of its own in its local configuration."""
+    repo.git("config", "user.name", name)
+    repo.git("config", "user.email", email)
+    return repo
+
+
+def new_repo(path: Path, *options: Sequence[str] | str) -> Repo:
+    """An empty repository on branch `main` with a local identity; `options` go to `git init`."""
+    path.mkdir(parents=True, exist_ok=True)
+    repo = Repo(path)
+    repo.git("init", "--quiet", "--initial-branch=main", *map(str, options))
+    return identify(repo)

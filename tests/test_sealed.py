@@ -1,0 +1,49 @@
+"""The seal itself: what the other tests rely on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.sealed import Repo, new_repo, sealed_environment
+
+
+def test_no_trace_of_the_person_at_the_machine_gets_in(tmp_path: Path) -> None:
+    outside = {
+        "PATH": "/bin",
+        "GIT_DIR": "/x",
+        "GITLEDGER_HOME": "/x",
+        "SSH_AUTH_SOCK": "/x",
+        "HOME": "/x",
+        "LANG": "de",
+    }
+    inside = sealed_environment(tmp_path, outside)
+    assert inside["PATH"] == "/bin"
+    assert "/x" not in inside.values()
+    assert "LANG" not in inside
+
+
+def test_this_process_is_sealed(home: Path) -> None:
+    assert os.environ["HOME"] == str(home)
+    assert "SSH_AUTH_SOCK" not in os.environ
+    assert not [name for name in os.environ if name.startswith("GITLEDGER_")]
+    shown = subprocess.run(["git", "config", "--list", "--global"], capture_output=True, check=False)
+    assert shown.stdout == b""
+
+
+def test_libgit2_sees_no_configuration_of_the_person_either(home: Path, repo: Repo) -> None:
+    import pygit2
+
+    (home / ".gitconfig").write_text("[user]\n\tname = Somebody Else\n")
+    repo.git("config", "--unset", "user.name")
+    assert "user.name" not in pygit2.Repository(str(repo.path)).config
+
+
+def test_the_same_steps_give_the_same_commits(tmp_path: Path) -> None:
+    ids = []
+    for name in ("a", "b"):
+        repo = new_repo(tmp_path / name)
+        ids.append([repo.commit("one"), repo.commit("two", {"x": "1\n"})])
+    assert ids[0] == ids[1]
+    assert ids[0][0] != ids[0][1]
