@@ -141,7 +141,8 @@ class Relation:
     """How a recorded head relates to HEAD, as git answered.
 
     `commits` are (oid, subject) from the recorded head (exclusive) to HEAD, newest first and at most twenty;
-    `count` is how many there are. `successor` is the commit that a rewritten one became. `detail` is git's word on `unknown`.
+    `count` is how many there are. `successor` is the commit that a rewritten one became. `detail` is git's word on
+    `unknown`.
     """
 
     ancestry: Ancestry

@@ -1,0 +1,182 @@
+"""Values to canonical bytes and back: one JSON line per event, one JSON text per record.
+
+Canonical means: keys sorted, no spaces, UTF-8 as it is, no floats, and a final newline. Equal values are
+equal bytes on every machine, so bytes can be hashed, signed and compared. Format version: 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from gitledger.errors import BadData
+from gitledger.model import Change, Event, Field, Json, Record, Stamp
+
+VERSION = 1
+"""The `v` of every event; a reader that meets a higher one says so and changes nothing."""
+
+_EVENT_KEYS = frozenset(
+    ("v", "id", "writer", "seq", "lamport", "at", "type", "session", "task", "records", "data", "prev")
+)
+
+
+def canonical(value: Json) -> bytes:
+    """The one byte form of a JSON value, with its newline; raise BadData for floats and other types."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        _no_floats(value)
+        return text.encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError (a lone surrogate) is a ValueError
+        raise BadData(f"a value has no canonical JSON form ({e}); pass text, whole numbers, lists and objects") from e
+
+
+def parse(data: bytes, where: str) -> Json:
+    """The JSON value of `data`; raise BadData naming `where`. Duplicate keys and floats are refused."""
+    try:
+        return json.loads(data, object_pairs_hook=_unique, parse_float=_refuse_float, parse_constant=_refuse_float)
+    except (ValueError, RecursionError) as e:
+        raise BadData(f"{where} is not valid JSON ({e}); run: gitledger fsck") from e
+
+
+def pretty(value: Json) -> bytes:
+    """A JSON text for people and line-wise diffs: sorted keys, indented, newline at the end; canonical too."""
+    _no_floats(value)
+    return (json.dumps(value, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode()
+
+
+# ── events ───────────────────────────────────────────────────────────────────────────────────
+def event_line(event: Event) -> bytes:
+    """The journal's line for an event, with its newline."""
+    value = {
+        "v": event.v,
+        "id": event.id,
+        "writer": event.writer,
+        "seq": event.seq,
+        "lamport": event.lamport,
+        "at": event.at,
+        "type": event.type,
+        "session": event.session,
+        "task": event.task,
+        "records": {key: change_value(change) for key, change in event.records.items()},
+        "data": event.data,
+        "prev": event.prev,
+    }
+    return canonical(value)
+
+
+def line_hash(line: bytes) -> str:
+    """SHA-256 in hex of an event's line, its newline included: the next event's `prev`."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def read_event(line: bytes, where: str) -> Event:
+    """The event of a journal line; raise BadData for anything but a canonical line of a known version."""
+    value = parse(line, where)
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        found = value.get("v") if isinstance(value, dict) else None
+        raise BadData(f"{where} has event version {found!r}, this gitledger reads {VERSION}; update gitledger")
+    if value.keys() != _EVENT_KEYS:
+        raise BadData(f"{where} has other keys than an event ({', '.join(sorted(value.keys() ^ _EVENT_KEYS))})")
+    texts = ("id", "writer", "at", "type", "prev")
+    if not (
+        all(isinstance(value[k], str) for k in texts)
+        and all(isinstance(value[k], int) and value[k] >= 0 for k in ("seq", "lamport"))
+        and all(value[k] is None or isinstance(value[k], str) for k in ("session", "task"))
+        and isinstance(value["data"], dict)
+        and isinstance(value["records"], dict)
+    ):
+        raise BadData(f"{where} has a field of the wrong type; run: gitledger fsck")
+    records = {key: read_change(change, where) for key, change in value["records"].items()}
+    return Event(**{**value, "records": records})
+
+
+def change_value(change: Change) -> Json:
+    """A change as JSON; empty halves are left out."""
+    value: dict[str, Json] = {}
+    if change.set:
+        value["set"] = change.set
+    if change.items:
+        value["items"] = change.items
+    return value
+
+
+def read_change(value: Json, where: str) -> Change:
+    """The change of an event's `records` entry; raise BadData naming `where`."""
+    if not isinstance(value, dict) or not value.keys() <= {"set", "items"}:
+        raise BadData(f"{where} holds a change that is not {{set, items}}; run: gitledger fsck")
+    fields, items = value.get("set", {}), value.get("items", {})
+    if (
+        not isinstance(fields, dict)
+        or not isinstance(items, dict)
+        or not all(isinstance(x, dict) and all(isinstance(y, dict) for y in x.values()) for x in items.values())
+    ):
+        raise BadData(f"{where} holds a change of the wrong shape; run: gitledger fsck")
+    return Change(fields, items)
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────
+def record_bytes(record: Record) -> bytes:
+    """A record's JSON file."""
+    return pretty(
+        {
+            "key": record.key,
+            "fields": {name: _field_value(f) for name, f in record.fields.items()},
+            "items": {
+                name: {item: {n: _field_value(f) for n, f in fields.items()} for item, fields in items.items()}
+                for name, items in record.items.items()
+            },
+        }
+    )
+
+
+def read_record(data: bytes, where: str) -> Record:
+    """The record of a JSON file in the ledger's tree; raise BadData naming `where`."""
+    value = parse(data, where)
+    try:
+        return Record(
+            value["key"],
+            {name: _read_field(f) for name, f in value["fields"].items()},
+            {
+                name: {item: {n: _read_field(f) for n, f in fields.items()} for item, fields in items.items()}
+                for name, items in value["items"].items()
+            },
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise BadData(f"{where} is not a record ({type(e).__name__}: {e}); run: gitledger fsck") from e
+
+
+def _field_value(field: Field) -> Json:
+    value, stamp = field
+    return [value, [stamp.lamport, stamp.writer, stamp.seq]]
+
+
+def _read_field(value: Any) -> Field:
+    content, (lamport, writer, seq) = value
+    if not (isinstance(lamport, int) and isinstance(writer, str) and isinstance(seq, int)):
+        raise ValueError("a stamp is not [lamport, writer, seq]")
+    return content, Stamp(lamport, writer, seq)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _refuse_float(text: str) -> Json:
+    raise ValueError(f"{text} is not a whole number")
+
+
+def _no_floats(value: Json) -> None:
+    if isinstance(value, float):
+        raise ValueError(f"{value} is a float")
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not text")
+            _no_floats(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _no_floats(inner)
