@@ -1,0 +1,81 @@
+"""Events to records, and the merge of two records. Pure, and independent of order.
+
+A field holds the value with the latest stamp, so folding the same events in any order, or merging two
+records that each saw a part of them, ends in the same record. Immutable kinds keep their first statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gitledger import layout
+from gitledger.codec import canonical
+from gitledger.model import Change, Field, Finding, Key, Record, Stamp
+
+
+def apply(record: Record | None, key: Key, change: Change, stamp: Stamp) -> Record:
+    """`record` with `change` folded in; a field whose stamp is later keeps its value."""
+    fields = {name: (value, stamp) for name, value in change.set.items()}
+    items = {
+        name: {item: {n: (v, stamp) for n, v in values.items()} for item, values in items.items()}
+        for name, items in change.items.items()
+    }
+    new = Record(key, fields, items)
+    return new if record is None else merge(record, new)
+
+
+def merge(a: Record, b: Record) -> Record:
+    """One record that holds all that both hold; commutative, associative and idempotent."""
+    if a.key[:1] in layout.IMMUTABLE and a.key[1:2] == "-":
+        return _earlier(a, b)
+    return Record(
+        a.key,
+        _fields(a.fields, b.fields),
+        {name: _items(a.items.get(name, {}), b.items.get(name, {})) for name in a.items.keys() | b.items.keys()},
+    )
+
+
+def conflicts(base: Record | None, a: Record, b: Record) -> list[Finding]:
+    """What both sides set since `base`, each not knowing of the other: the later stamp shows, the other is named."""
+    found = []
+    before = base.fields if base else {}
+    for name in sorted(a.fields.keys() & b.fields.keys()):
+        mine, theirs, was = a.fields[name], b.fields[name], before.get(name)
+        if mine[0] != theirs[0] and was != mine and was != theirs:
+            loser = min(mine, theirs, key=_rank)
+            text = canonical(loser[0])[:200].decode("utf-8", "replace").strip()
+            found.append(
+                Finding(
+                    "set twice",
+                    f"{a.key} {name}",
+                    f"{loser[1].writer} wrote {text}, a later one replaced it",
+                    "look at both and set the field again if the wrong one shows",
+                )
+            )
+    return found
+
+
+def _rank(field: Field) -> tuple[Stamp, bytes]:
+    # Equal stamps with other values exist only where a writer id was copied; the bytes keep even that deterministic.
+    return field[1], canonical(field[0])
+
+
+def _fields(a: Mapping[str, Field], b: Mapping[str, Field]) -> dict[str, Field]:
+    out = dict(a)
+    for name, field in b.items():
+        if name not in out or (field != out[name] and _rank(field) > _rank(out[name])):
+            out[name] = field
+    return out
+
+
+def _items(a: dict[str, dict[str, Field]], b: dict[str, dict[str, Field]]) -> dict[str, dict[str, Field]]:
+    return {item: _fields(a.get(item, {}), b.get(item, {})) for item in a.keys() | b.keys()}
+
+
+def _earlier(a: Record, b: Record) -> Record:
+    def born(record: Record) -> tuple[Stamp, bytes]:
+        return min(s for _, s in record.fields.values()), canonical({n: v for n, (v, _) in record.fields.items()})
+
+    if not a.fields or not b.fields:
+        return a if a.fields else b
+    return min(a, b, key=born)

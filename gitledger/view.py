@@ -1,0 +1,282 @@
+"""The ledger's records at a tip with events folded on top: loads what it is asked for, and nothing else.
+
+A View is a value under construction, owned by one call. `read` gives the bytes of a path in the tip's tree;
+a View over `lambda path: None` is an empty ledger, and folding a whole journal into it is a rebuild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from gitledger import codec, fold, layout
+from gitledger.errors import BadData, NoSuchRecord
+from gitledger.layout import Kind
+from gitledger.model import Event, Json, Key, Record
+
+Read = Callable[[str], bytes | None]
+Row = dict[str, Json]
+
+
+@dataclass(slots=True)
+class Tail:
+    """Where one writer's journal ends: its last seq, that line's SHA-256, and how many segments it has."""
+
+    seq: int = 0
+    last: str = ""
+    segments: int = 0
+
+
+@dataclass(slots=True)
+class Manifest:
+    """`manifest.json`: what the ledger is, and where every writer's journal and every number stands."""
+
+    uuid: str = ""
+    name: str = ""
+    lamport: int = 0
+    writers: dict[str, Tail] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    format: int = layout.FORMAT
+    renderer: int = layout.RENDERER
+
+    def value(self) -> Json:
+        """The manifest as JSON."""
+        return {
+            "format": self.format,
+            "renderer": self.renderer,
+            "ledger": {"uuid": self.uuid, "name": self.name},
+            "lamport": self.lamport,
+            "numbers": self.numbers,
+            "writers": {w: {"seq": t.seq, "last": t.last, "segments": t.segments} for w, t in self.writers.items()},
+        }
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest of its bytes; raise BadData where it is damaged or of a newer format."""
+    value = codec.parse(data, layout.MANIFEST)
+    try:
+        if value["format"] > layout.FORMAT:
+            raise BadData(
+                f"the ledger has format {value['format']}, this gitledger reads {layout.FORMAT}; update gitledger"
+            )
+        return Manifest(
+            value["ledger"]["uuid"],
+            value["ledger"]["name"],
+            value["lamport"],
+            {w: Tail(t["seq"], t["last"], t["segments"]) for w, t in value["writers"].items()},
+            dict(value["numbers"]),
+            value["format"],
+            value["renderer"],
+        )
+    except (KeyError, TypeError, AttributeError) as e:
+        raise BadData(f"{layout.MANIFEST} is not a manifest ({type(e).__name__}: {e}); run: gitledger fsck") from e
+
+
+class View:
+    """Records by key, rows by shard, and what has been touched since the tip."""
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+        data = read(layout.MANIFEST)
+        self.manifest = read_manifest(data) if data is not None else Manifest()
+        self.touched: dict[Key, None] = {}  # a dict keeps the order of touching
+        self._records: dict[Key, Record | None] = {}
+        self._shards: dict[str, dict[Key, Row]] = {}
+        self._json: dict[str, Json] = {}
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────
+    def record(self, key: Key) -> Record | None:
+        """The record of a key, or None; raise BadData where its file is damaged."""
+        if key not in self._records:
+            path = self.stem(key)
+            data = self.read(f"{path}.json") if path else None
+            self._records[key] = codec.read_record(data, f"{path}.json") if data is not None else None
+        return self._records[key]
+
+    def need(self, key: Key) -> Record:
+        """The record of a key; raise NoSuchRecord where there is none."""
+        found = self.record(key)
+        if found is None:
+            raise NoSuchRecord(f"{key} is not in this ledger; list what is there with: gitledger task list")
+        return found
+
+    def rows(self, folder: str) -> dict[Key, Row]:
+        """The index rows of one shard folder, such as `tasks/00xx`, as they stand now; do not change them."""
+        if folder not in self._shards:
+            data = self.read(f"{folder}/index.json")
+            self._shards[folder] = codec.parse(data, f"{folder}/index.json")["rows"] if data is not None else {}
+        return self._shards[folder]
+
+    def row(self, key: Key) -> Row | None:
+        """The index row of a numbered record."""
+        folder = layout.shard_folder(key)
+        return self.rows(folder).get(key) if folder else None
+
+    def name(self, key: Key) -> str:
+        """The name people see for a key: `T-0007`, or `T-0007@k3f9c2` where the bare one is another's."""
+        folder = layout.shard_folder(key)
+        if folder is None:
+            return key
+        return layout.names(self.rows(folder)).get(key, key)
+
+    def stem(self, key: Key) -> str | None:
+        """The path of a record without its ending; None for a numbered record that no index lists."""
+        found = layout.numbered(key)
+        if found is None:
+            return layout.plain_stem(key)
+        row = self.row(key)
+        if row is None:
+            return None
+        if found[0] is layout.TASK:
+            return f"{layout.task_folder(key, self.name(key), row['slug'])}/task"
+        if found[0] is layout.CHECKPOINT:
+            return layout.checkpoint_stem(key, self.name(key), self.folder(row["task"]) if row["task"] else None)
+        return layout.stem(key, self.name(key))
+
+    def folder(self, task: Key) -> str | None:
+        """A task's folder, or None where the ledger has no such task."""
+        row = self.row(task)
+        return layout.task_folder(task, self.name(task), row["slug"]) if row else None
+
+    def resolve(self, text: str, kind: Kind | None = None, writer: str | None = None) -> Key:
+        """The key that an id as people write it names; raise NoSuchRecord or BadData with the next step.
+
+        A bare number is the record that shows it, except that one which `writer` made itself comes first.
+        """
+        shown = text[:60].encode("unicode_escape").decode()
+        if layout.is_session(text):
+            if self.record(text) is None:
+                raise NoSuchRecord(f"no session {shown} in this ledger; list them with: gitledger session list")
+            return text
+        ref = layout.parse_id(text)
+        if ref is None or (kind and ref.kind is not kind):
+            want = kind or layout.TASK
+            raise BadData(f"{shown!r} is no {want.word if kind else 'record'} id; write it like {want.number(7)}")
+        rows = self.rows(f"{ref.kind.folder}/{ref.kind.shard(ref.n)}")
+        shown_as = {name: key for key, name in layout.names(rows).items()}
+        for candidate in (layout.key_of(ref.kind, ref.n, ref.writer or writer or ""), shown_as.get(text)):
+            if candidate and candidate in rows:
+                return candidate
+        listing = "gitledger log" if ref.kind is layout.CHECKPOINT else f"gitledger search {ref.kind.letter}-"
+        if ref.kind in (layout.TASK, layout.HANDOVER):
+            listing = f"gitledger {ref.kind.word} list"
+        raise NoSuchRecord(f"no {ref.kind.word} {shown} in this ledger; list what is there with: {listing}")
+
+    def shards(self, kind: Kind) -> dict[str, dict[str, int]]:
+        """Counts by state of each shard of a kind: `{"00xx": {"open": 3, "closed": 97}}`."""
+        return dict(self.json(f"{kind.folder}/index.json", {"shards": {}})["shards"])
+
+    def open_rows(self, kind: Kind, limit: int) -> tuple[list[tuple[Key, Row]], int]:
+        """The newest `limit` open records of a kind, newest first, and how many are open in all.
+
+        Reads only the shards that hold an open one, newest first, so that cost follows `limit`, not history.
+        """
+        counts = self.shards(kind)
+        for folder in self._shards:  # events folded on top are counted from their rows
+            if folder.startswith(kind.folder + "/"):
+                counts[folder.rpartition("/")[2]] = count_states(self._shards[folder])
+        found: list[tuple[Key, Row]] = []
+        for shard in sorted(counts, key=lambda s: (len(s), s), reverse=True):
+            if len(found) >= limit:
+                break
+            if counts[shard].get("open"):
+                rows = self.rows(f"{kind.folder}/{shard}")
+                found += sorted((r for r in rows.items() if r[1]["state"] == "open"), key=_by_number, reverse=True)
+        return found[:limit], sum(c.get("open", 0) for c in counts.values())
+
+    def walk(self, kind: Kind) -> Iterator[tuple[Key, Row]]:
+        """Every record of a kind with its row, oldest first, one shard in memory at a time as it is reached."""
+        known = set(self.shards(kind)) | {
+            f.rpartition("/")[2] for f in self._shards if f.startswith(kind.folder + "/") and self._shards[f]
+        }
+        for shard in sorted(known, key=lambda s: (len(s), s)):
+            yield from sorted(self.rows(f"{kind.folder}/{shard}").items(), key=_by_number)
+
+    def json(self, path: str, default: Json) -> Json:
+        """A small JSON file of the tree, as events left it; `default` where it is absent."""
+        if path not in self._json:
+            data = self.read(path)
+            self._json[path] = codec.parse(data, path) if data is not None else default
+        return self._json[path]
+
+    # ── folding ──────────────────────────────────────────────────────────────────────────
+    def apply(self, event: Event, line: bytes) -> None:
+        """Fold one event in; `line` is its journal line."""
+        self.manifest.lamport = max(self.manifest.lamport, event.lamport)
+        tail = self.manifest.writers.setdefault(event.writer, Tail())
+        if event.seq > tail.seq:
+            tail.seq, tail.last = event.seq, codec.line_hash(line)
+        if event.type == "ledger.created" and not self.manifest.uuid:
+            self.manifest.uuid, self.manifest.name = event.data["uuid"], event.data["name"]
+        for key, change in event.records.items():
+            self._records[key] = fold.apply(self.record(key), key, change, event.stamp)
+            self.touched[key] = None
+            self._index(key)
+
+    def put_json(self, path: str, value: Json) -> None:
+        """Replace a small JSON file of the tree."""
+        self._json[path] = value
+
+    def touched_folders(self) -> set[str]:
+        """Shard folders whose rows changed."""
+        return {f for key in self.touched if (f := layout.shard_folder(key))}
+
+    def next_number(self, kind: Kind, writer: str) -> Key:
+        """The key of the next record of a kind: one above the highest number known."""
+        return layout.key_of(kind, self.manifest.numbers.get(kind.letter, 0) + 1, writer)
+
+    def _index(self, key: Key) -> None:
+        found = layout.numbered(key)
+        if found is None:
+            return
+        kind, n, _ = found
+        self.manifest.numbers[kind.letter] = max(self.manifest.numbers.get(kind.letter, 0), n)
+        folder = layout.shard_folder(key)
+        record = self._records[key]
+        if folder and record:
+            self._shards[folder] = {**self.rows(folder), key: index_row(kind, record)}
+
+
+def index_row(kind: Kind, record: Record) -> Row:
+    """What a shard's index says of a record: enough to list it and to find its file."""
+    born = record.fields.get("at")
+    row: Row = {
+        "state": "open" if is_open(kind, record) else "closed",
+        "status": record.get("status", ""),
+        "title": record.get("title", ""),
+        "task": record.get("task"),
+        "at": born[0] if born else "",
+        "born": [born[1].lamport, born[1].writer, born[1].seq] if born else [],
+    }
+    if kind is layout.TASK:
+        row["slug"] = record.get("slug", "")
+        row["area"] = record.get("area", "")
+    return row
+
+
+_CLOSED = {
+    "T": ("done", "dropped"),
+    "D": ("superseded",),
+    "B": ("resolved",),
+    "Q": ("answered",),
+}
+
+
+def is_open(kind: Kind, record: Record) -> bool:
+    """True while a record still asks for something, or stands."""
+    return kind.letter not in layout.IMMUTABLE and record.get("status", "") not in _CLOSED.get(kind.letter, ())
+
+
+def count_states(rows: dict[Key, Row]) -> dict[str, int]:
+    """How many rows are open and closed, and how many have each status."""
+    counts = {"open": 0, "closed": 0}
+    for row in rows.values():
+        counts[row["state"]] += 1
+        if row["status"]:
+            counts[f"status:{row['status']}"] = counts.get(f"status:{row['status']}", 0) + 1
+    return counts
+
+
+def _by_number(item: tuple[Key, Row]) -> tuple[int, str]:
+    found = layout.numbered(item[0])
+    return (found[1] if found else 0, item[0])
