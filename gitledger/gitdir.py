@@ -1,0 +1,140 @@
+"""Which git repository a folder is in, found on the file system alone: no git child, no environment.
+
+`GIT_*` variables are ignored on purpose: a hook inherits `GIT_DIR`, and in a linked worktree's hook that
+names another repository than the folder does. HEAD, refs and config are never read, so reftable and
+sha256 repositories are found like any other; for the same reason `core.worktree` is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+LEVELS = 512  # a walk ends even where a file system answers with endless parents
+
+
+class GitDir:
+    """One repository as seen from one of its work trees; paths are absolute and without symlinks.
+
+    `top` is the work tree's root, "" where there is none (bare). `common` is shared by all work trees; `git_dir`
+    is this one's own. `worktree` is `main`, or the name git gave to a linked worktree.
+    """
+
+    __slots__ = ("common", "git_dir", "top", "worktree")
+
+    def __init__(self, top: str, git_dir: str, common: str) -> None:
+        self.top = top
+        self.git_dir = git_dir
+        self.common = common
+        self.worktree = "main" if git_dir == common else os.path.basename(git_dir)
+
+    def __repr__(self) -> str:
+        return f"GitDir(top={self.top!r}, git_dir={self.git_dir!r}, common={self.common!r})"
+
+
+def find(start: str) -> GitDir | None:
+    """The repository that `start` lies in, or None: no repository, a broken one, or a folder that is gone.
+
+    Like git, it ends at a file system's border, and at a `.git` that is there but cannot be followed:
+    going on would give an outer repository what belongs to an inner one.
+    """
+    try:
+        folder = os.path.realpath(start)
+        device = os.stat(folder).st_dev
+        for _ in range(LEVELS):
+            if os.stat(folder).st_dev != device:
+                return None
+            found = _at(folder)
+            if found is not None:
+                return found
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return None
+            folder = parent
+    except (OSError, ValueError):  # ValueError: a NUL in the path, or a gitfile that is none
+        return None
+    return None
+
+
+def state(common: str) -> str:
+    """The folder of gitledger's local files in a repository, whether or not it exists."""
+    return os.path.join(common, "gitledger")
+
+
+def ledgers(common: str) -> list[str]:
+    """The names of the ledgers that were initialised in this clone, sorted."""
+    try:
+        with os.scandir(os.path.join(state(common), "wal")) as found:
+            return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def choose(common: str, wanted: str | None) -> str | None:
+    """The ledger to use: `wanted`, else the only one, else `main`; None where that one is not initialised."""
+    names = ledgers(common)
+    if wanted:
+        return wanted if wanted in names else None
+    if len(names) == 1:
+        return names[0]
+    return "main" if "main" in names else None
+
+
+def _at(folder: str) -> GitDir | None:
+    """The repository whose root or git folder is `folder`; None sends the walk on, ValueError ends it."""
+    dot_git = os.path.join(folder, ".git")
+    try:
+        mode = os.stat(dot_git).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = 0
+    if stat.S_ISDIR(mode):
+        found = _opened(dot_git, folder)
+        if found is not None:
+            return found
+    elif stat.S_ISREG(mode):
+        text = _line(dot_git)
+        if not text.startswith("gitdir:"):
+            raise ValueError(dot_git)
+        found = _opened(os.path.join(folder, text[len("gitdir:") :].strip(" ")), folder)
+        if found is None:
+            raise ValueError(dot_git)
+        return found
+    # A hook may start inside the git folder: git runs post-receive there.
+    return _opened(folder, None)
+
+
+def _opened(git_dir: str, top: str | None) -> GitDir | None:
+    """The repository at `git_dir` by git's own test (HEAD, objects, refs), or None."""
+    try:
+        os.lstat(os.path.join(git_dir, "HEAD"))
+        git_dir = os.path.realpath(git_dir)
+        common = git_dir
+        linked = os.path.join(git_dir, "commondir")
+        if os.path.lexists(linked):
+            common = os.path.realpath(os.path.join(git_dir, _line(linked)))
+        for name in ("objects", "refs"):
+            if not stat.S_ISDIR(os.stat(os.path.join(common, name)).st_mode):
+                return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if top is None:
+        top = _top(git_dir, common)
+    return GitDir(top, git_dir, common)
+
+
+def _top(git_dir: str, common: str) -> str:
+    """The work tree of a git folder that the walk met from inside, "" for a bare one."""
+    if git_dir != common:
+        return os.path.dirname(os.path.join(git_dir, _line(os.path.join(git_dir, "gitdir"))))
+    return os.path.dirname(git_dir) if os.path.basename(git_dir) == ".git" else ""
+
+
+def _line(path: str) -> str:
+    """The text of one of git's one-line files, without its line end."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # NONBLOCK: a FIFO there must not hang us
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError(path)
+        return os.fsdecode(os.read(fd, 1 << 16).rstrip(b"\r\n"))
+    finally:
+        os.close(fd)
