@@ -165,11 +165,14 @@ def plain_stem(key: Key) -> str:
     raise BadData(f"{key[:60]!r} is no record's key; run: gitledger fsck")
 
 
-def segment(writer: str, n: int) -> str:
-    """The path of a writer's journal segment number `n`, from 0: `journal/k3f9c2/00/00/2a.jsonl`."""
+def segment(writer: str, n: int, part: int = 0) -> str:
+    """The path of a writer's journal segment number `n`, from 0: `journal/k3f9c2/00/00/2a.jsonl`.
+
+    One segment per commit; what passes a blob's limit goes on in parts: `2a.1.jsonl`, `2a.2.jsonl`.
+    """
     if n >= 1 << 24:
         raise BadData(f"writer {writer} has used all 16,777,216 journal segments; start a new clone's writer")
-    return f"journal/{writer}/{n >> 16:02x}/{n >> 8 & 255:02x}/{n & 255:02x}.jsonl"
+    return f"journal/{writer}/{n >> 16:02x}/{n >> 8 & 255:02x}/{n & 255:02x}{f'.{part}' if part else ''}.jsonl"
 
 
 def branch_index(branch: str) -> str:

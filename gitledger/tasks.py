@@ -1,0 +1,244 @@
+"""What people and agents do to tasks: each function checks one step against the ledger and says it as a Draft.
+
+Nothing is written here. A refusal names what is legal instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gitledger import layout, proof
+from gitledger.errors import BadData, NotAllowed
+from gitledger.mint import Mint
+from gitledger.model import Change, Draft, Json, Key, Record
+from gitledger.render.text import slug
+from gitledger.view import View
+
+TITLE_LIMIT = 200
+TEXT_LIMIT = 20_000
+
+LEGAL: dict[str, tuple[str, ...]] = {
+    "discovered": ("planned", "active", "dropped"),
+    "planned": ("active", "blocked", "dropped"),
+    "active": ("planned", "blocked", "done", "dropped"),
+    "blocked": ("planned", "active", "dropped"),
+    "done": ("active",),
+    "dropped": ("planned",),
+}
+"""From each status, where a task may go. Only a person's or an explicit `task start` makes one active."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Who is writing, when, in which work tree and session."""
+
+    mint: Mint
+    writer: str
+    worktree: str = "main"
+    session: Key | None = None
+
+    def draft(self, kind: str, records: dict[Key, Change], task: Key | None = None, **data: Json) -> Draft:
+        """A draft of this hand, now."""
+        return Draft(self.mint.id(), self.mint.at(), kind, self.session, task, records, data)
+
+
+# ── texts ────────────────────────────────────────────────────────────────────────────────────
+def title(text: str, what: str = "title") -> str:
+    """`text` as one line of at most TITLE_LIMIT characters; raise BadData with what is wrong."""
+    text = " ".join(text.split(" ")).strip()
+    if not text:
+        raise BadData(f"the {what} is empty; say in a few words what it is")
+    if len(text) > TITLE_LIMIT:
+        raise BadData(f"the {what} has {len(text):,} characters, at most {TITLE_LIMIT} are kept; shorten it")
+    for char in text:
+        if not char.isprintable():
+            raise BadData(f"the {what} holds the control character U+{ord(char):04X}; take it out")
+    return text
+
+
+def body(text: str, what: str) -> str:
+    """`text` of at most TEXT_LIMIT characters, line breaks and tabs allowed; raise BadData with what is wrong."""
+    if len(text) > TEXT_LIMIT:
+        raise BadData(f"the {what} has {len(text):,} characters, at most {TEXT_LIMIT:,} are kept; put it into a file")
+    if "\0" in text:
+        raise BadData(f"the {what} holds a NUL character; take it out")
+    return text
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────
+def active(view: View, writer: str, worktree: str) -> Key | None:
+    """The task that this work tree is at; else the ledger's only active one; else None."""
+    here = view.record(layout.worktree_key(writer, worktree))
+    key = here.get("active") if here else None
+    if key and (record := view.record(key)) and record.get("status") == "active":
+        return str(key)
+    if here and here.fields.get("active"):
+        return None  # it was at one, and that one is finished: not somebody else's task instead
+    rows, _ = view.open_rows(layout.TASK, 200)
+    found = [k for k, row in rows if row["status"] == "active"]
+    return found[0] if len(found) == 1 else None
+
+
+def next_action(task: Record) -> str:
+    """The one next action; where none is recorded, the first criterion that is still open."""
+    recorded = task.get("next", "")
+    if recorded:
+        return str(recorded)
+    for criterion in proof.criteria(task):
+        if not criterion.met:
+            return f"Meet the first open criterion: {criterion.text}"
+    return ""
+
+
+# ── steps ────────────────────────────────────────────────────────────────────────────────────
+def add(
+    view: View,
+    hand: Hand,
+    text: str,
+    *,
+    goal: str = "",
+    accept: tuple[str, ...] = (),
+    area: str = "",
+    parent: Key | None = None,
+    depends: tuple[Key, ...] = (),
+    status: str = "planned",
+) -> tuple[Key, Draft]:
+    """A new task, `discovered` or `planned`; never the active one."""
+    if status not in ("discovered", "planned"):
+        raise BadData(f"a new task is discovered or planned, not {status}; add it, then run: gitledger task start ID")
+    named = title(text)
+    key = view.next_number(layout.TASK, hand.writer)
+    fields: dict[str, Json] = {
+        "title": named,
+        "slug": slug(named),
+        "status": status,
+        "at": hand.mint.at(),
+        "by": hand.writer,
+    }
+    for name, value in (
+        ("goal", body(goal, "goal")),
+        ("area", title(area, "area") if area else ""),
+        ("parent", parent),
+    ):
+        if value:
+            fields[name] = value
+    items: dict[str, dict[str, dict[str, Json]]] = {}
+    for n, criterion in enumerate(accept, 1):
+        items.setdefault("criteria", {})[f"c{n}@{hand.writer}"] = {"text": title(criterion, "acceptance criterion")}
+    for other in depends:
+        items.setdefault("depends", {})[other] = {"live": True, "title": view.need(other).get("title")}
+    if parent:
+        view.need(parent)
+    return key, hand.draft("task.added", {key: Change(fields, items)}, key)
+
+
+def move(view: View, hand: Hand, key: Key, status: str, **fields: Json) -> Draft:
+    """A task to another status, where that is legal; NotAllowed names what is."""
+    task = view.need(key)
+    now = task.get("status")
+    if now == status:
+        raise NotAllowed(f"{view.name(key)} is {status} already; look at it with: gitledger task show {view.name(key)}")
+    if status not in LEGAL[now]:
+        raise NotAllowed(
+            f"{view.name(key)} is {now} and cannot become {status}; legal from here: {', '.join(LEGAL[now])}"
+        )
+    return hand.draft(f"task.{status}", {key: Change({"status": status, **fields})}, key)
+
+
+def start(view: View, hand: Hand, key: Key) -> tuple[Draft, Key | None]:
+    """A task made the active one of this work tree; the one it takes the place of goes back to planned."""
+    before = active(view, hand.writer, hand.worktree)
+    draft = move(view, hand, key, "active")
+    records = dict(draft.records)
+    if before and before != key:
+        records[before] = Change({"status": "planned"})
+    records[layout.worktree_key(hand.writer, hand.worktree)] = Change(
+        {"name": hand.worktree, "writer": hand.writer, "active": key, "at": draft.at}
+    )
+    return hand.draft("task.active", records, key), before if before != key else None
+
+
+def set_next(view: View, hand: Hand, key: Key, text: str) -> Draft:
+    """The one next action of a task; the one before it is replaced."""
+    task = view.need(key)
+    if task.get("status") in ("done", "dropped"):
+        raise NotAllowed(f"{view.name(key)} is {task.get('status')} and has no next action; start it again first")
+    return hand.draft(
+        "task.next", {key: Change({"next": body(text, "next action").strip(), "next_at": hand.mint.at()})}, key
+    )
+
+
+def done(view: View, hand: Hand, key: Key, accept_unproven: str = "") -> Draft:
+    """A task finished: every criterion met with evidence, or a reason that is recorded and shows."""
+    task = view.need(key)
+    unmet = [c for c in proof.criteria(task) if not c.met]
+    fields: dict[str, Json] = {"done_at": hand.mint.at(), "next": ""}
+    if accept_unproven:
+        fields["accept_unproven"] = title(accept_unproven, "reason")
+    elif unmet:
+        names = ", ".join(f"{c.name} ({c.state})" for c in unmet[:5])
+        more = f" and {len(unmet) - 5} more" if len(unmet) > 5 else ""
+        raise NotAllowed(
+            f"{view.name(key)} has criteria without standing evidence: {names}{more}; add it with: gitledger task evidence "
+            f"{view.name(key)} --criterion {unmet[0].name} --run CMD, or give --accept-unproven REASON"
+        )
+    return move(view, hand, key, "done", **fields)
+
+
+def evidence(
+    view: View, hand: Hand, key: Key, piece: dict[str, Json], criterion: str = "", completed: str = ""
+) -> Draft:
+    """One piece of evidence for a task, for one of its criteria where named, with the work it completes."""
+    task = view.need(key)
+    if criterion:
+        piece = {**piece, "criterion": find_item(task, "criteria", criterion, view.name(key))}
+    item = layout.item_id("e", task.items.get("evidence", {}), hand.writer)
+    items = {"evidence": {item: {**piece, "at": hand.mint.at()}}}
+    if completed:
+        work = layout.item_id("d", task.items.get("completed", {}), hand.writer)
+        items["completed"] = {
+            work: {"text": title(completed, "completed work"), "at": hand.mint.at(), "evidence": item}
+        }
+    return hand.draft("task.evidence", {key: Change({}, items)}, key, kind=piece.get("kind"))
+
+
+def edit(
+    view: View,
+    hand: Hand,
+    key: Key,
+    *,
+    fields: dict[str, str],
+    accept: tuple[str, ...] = (),
+    drop: tuple[str, ...] = (),
+    completed: tuple[str, ...] = (),
+) -> Draft:
+    """Fields of a task set anew, criteria added or dropped, completed work noted."""
+    task = view.need(key)
+    change: dict[str, Json] = {}
+    for name, text in fields.items():
+        change[name] = title(text, name) if name in ("title", "area", "summary") else body(text, name)
+    items: dict[str, dict[str, dict[str, Json]]] = {}
+    for text in accept:
+        taken = [*task.items.get("criteria", {}), *items.get("criteria", {})]
+        items.setdefault("criteria", {})[layout.item_id("c", taken, hand.writer)] = {
+            "text": title(text, "acceptance criterion")
+        }
+    for text in drop:
+        items.setdefault("criteria", {})[find_item(task, "criteria", text, view.name(key))] = {"dropped": True}
+    for text in completed:
+        taken = [*task.items.get("completed", {}), *items.get("completed", {})]
+        work = layout.item_id("d", taken, hand.writer)
+        items.setdefault("completed", {})[work] = {"text": title(text, "completed work"), "at": hand.mint.at()}
+    if not change and not items:
+        raise BadData("nothing to change; name a field, for example --goal TEXT")
+    return hand.draft("task.edited", {key: Change(change, items)}, key)
+
+
+def find_item(task: Record, listed: str, text: str, name: str) -> str:
+    """The id of an item that people name `c1`, `1` or `c1@k3f9c2`; raise BadData with those there are."""
+    names = proof.item_names(task.items.get(listed, {}))
+    for item, shown in names.items():
+        if text in (item, shown, shown.lstrip("abcdefghijklmnopqrstuvwxyz")):
+            return item
+    there = ", ".join(sorted(names.values())) or "none"
+    raise BadData(f"{name} has no {listed} item {text[:40]!r}; there are: {there}")

@@ -1,0 +1,214 @@
+"""The checkpoint transaction: everything that makes a commit on the ledger goes through here.
+
+Ten steps (the numbers stand in the code): lock, ingest, build, fold and render, objects, signed commit, durable
+write, compare-and-swap, read back, and only then forget the WAL. Whatever fails before the swap leaves the ref as it was;
+a commit that does not read back is taken off the ref again. The WAL is forgotten last, so nothing acknowledged is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gitledger import ingest, layout, lock, objects, pins, signing, store, wal
+from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, StaleTip
+from gitledger.mint import Mint
+from gitledger.model import Draft, Event, Finding, Oid, Position
+from gitledger.render import tree
+from gitledger.render.text import line as one_line
+from gitledger.schema import Config
+from gitledger.view import View
+
+LOCK_DEADLINE = 20.0
+"""Seconds to wait for another gitledger of this repository; a hook's own timeout is longer."""
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where a clone's local files lie, all below `<git common dir>/gitledger/`."""
+
+    state: str
+    name: str
+
+    @property
+    def wal(self) -> str:
+        """The folder of this ledger's write-ahead log."""
+        return f"{self.state}/wal/{self.name}"
+
+    @property
+    def lock(self) -> str:
+        """The file whose lock every writer of this clone takes."""
+        return f"{self.state}/lock"
+
+    @property
+    def pins(self) -> str:
+        """The trust list."""
+        return f"{self.state}/trust.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: the clone's short id, its principal in `allowed_signers`, and the key that signs."""
+
+    id: str
+    principal: str
+    key: signing.KeySigner
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one commit is to hold: its events, its subject and capsule, and the position it was made at."""
+
+    kind: str
+    drafts: tuple[Draft, ...]
+    subject: str
+    body: tuple[str, ...] = ()
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit that was read back and verified."""
+
+    commit: Oid
+    tree: Oid
+    events: tuple[Event, ...]
+    view: View
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """All that a transaction works with: the store, the clone's files, the writer, time, adapters, policy."""
+
+    store: store.Store
+    home: Home
+    writer: Writer
+    mint: Mint
+    readers: Mapping[str, ingest.Reader] = field(default_factory=dict)
+    config: Config = field(default_factory=Config)
+
+
+def view_at(desk: Desk, tip: Oid | None) -> View:
+    """The records of a tip; an empty ledger for None."""
+    if tip is None:
+        return View(lambda path: None)
+    return View(lambda path: objects.read(desk.store.get, tip, path))
+
+
+def fold_pending(desk: Desk, view: View, entries: list[wal.Entry], sealed: bool) -> ingest.Ingested:
+    """Fold WAL entries on top of `view`, leaving out what its journal already holds."""
+    known = ingest.journalled(view, desk.writer.id) if sealed else frozenset()
+    return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)
+
+
+def commit(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None:
+    """Make one commit of what is pending and what `build` adds; None where `build` finds nothing to do.
+
+    `build` sees the ledger with the WAL folded in and may be called again when another writer was faster. Raises a
+    LedgerError and changes nothing when any step fails.
+    """
+    with lock.held(desk.home.lock, deadline=LOCK_DEADLINE):  # 1
+        wal.seal(desk.home.wal)
+        for attempt in range(ATTEMPTS):
+            try:
+                return _attempt(desk, build)
+            except (StaleTip, MissingObject):
+                # A writer outside this clone's lock (a fetch, another tool) moved the ref, or a `git gc --prune=now`
+                # took new objects before the ref named them: build again on the tip as it is now.
+                if attempt == ATTEMPTS - 1:
+                    raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None:
+    tip = desk.store.tip()
+    view = view_at(desk, tip)
+    sealed = wal.sealed(desk.home.wal)
+    entries = [entry for _, found, _ in sealed for entry in found]
+    damaged = [finding for _, _, findings in sealed for finding in findings]
+    taken = fold_pending(desk, view, entries, sealed=bool(sealed))  # 2
+    plan = build(view)  # 3
+    if plan is None:
+        return None
+    lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id) for draft in plan.drafts)]
+
+    changes: dict[str, bytes | None] = {}  # 4
+    tail = view.manifest.writers[desk.writer.id]
+    for part, data in enumerate(ingest.segments(line for _, line in lines)):
+        changes[layout.segment(desk.writer.id, tail.segments, part)] = data
+    tail.segments += 1
+    changes.update(tree.changes(view))
+
+    base = objects.parse_commit(desk.store.get(tip).data).tree if tip else None
+    edited = objects.edit(desk.store.get, base, changes, desk.store.algorithm)  # 5
+    payload = objects.format_commit(
+        objects.Commit(
+            tree=edited.tree,
+            parents=(tip,) if tip else (),
+            author=_person(desk),
+            committer=_person(desk),
+            message=message(plan, view, desk.writer.id),
+        )
+    )
+    signed = objects.with_signature(payload, signing.sign(payload, desk.writer.key), desk.store.algorithm)  # 6
+    new = objects.oid("commit", signed, desk.store.algorithm)
+    made = (*edited.objects, (new, objects.Object("commit", signed)))
+    desk.store.put(made)  # 7
+    desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
+    try:
+        _read_back(desk, new, edited)  # 9
+    except (LedgerError, OSError):
+        desk.store.swap(tip, new, "gitledger: the new commit did not read back")
+        raise
+    _remember(desk, tip, new)
+    wal.forget(desk.home.wal, [path for path, _, _ in sealed])  # 10
+    return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings))
+
+
+def message(plan: Plan, view: View, writer: str) -> str:
+    """The commit's message: subject of at most 72 characters, capsule, and the trailers that bind it to its ledger."""
+    tail = view.manifest.writers[writer]
+    trailers = [
+        f"Ledger: {view.manifest.uuid} {view.manifest.name}",
+        f"Ledger-Kind: {plan.kind}",
+        f"Ledger-Writer: {writer}",
+        f"Ledger-Seq: {tail.segments}",
+        f"Ledger-Journal: {tail.seq} {tail.last}",
+    ]
+    if plan.position:
+        trailers.append(f"Ledger-Head: {plan.position.head} {one_line(plan.position.branch, 200)}")
+    body = [one_line(text, 200) for text in plan.body]
+    return "\n".join([one_line(plan.subject, 72), "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""])
+
+
+def _read_back(desk: Desk, new: Oid, edited: objects.Edited) -> None:
+    data = desk.store.get(new, fresh=True).data
+    if objects.oid("commit", data, desk.store.algorithm) != new:
+        raise Missing(f"commit {new[:12]} reads back as other bytes; run: git fsck")
+    store.read_back(desk.store, new, edited)
+    signatures = objects.parse_commit(data).signatures
+    if len(signatures) != 1:
+        raise BadSignature(
+            f"commit {new[:12]} carries {len(signatures)} signatures instead of one; run: gitledger verify"
+        )
+    line = signing.allowed_signers_line(desk.writer.principal, desk.writer.key.public_key)
+    signing.verify(objects.signed_payload(data), signatures[0][1], line.encode(), desk.writer.principal)
+
+
+def _remember(desk: Desk, tip: Oid | None, new: Oid) -> None:
+    # A commit of our own on a verified tip is verified: the next briefing need not ask ssh-keygen again.
+    mine = pins.load(desk.home.pins, desk.home.name)
+    if (
+        mine is not None
+        and tip is not None
+        and mine.remembers(tip)
+        and desk.writer.key.fingerprint in mine.fingerprints
+    ):
+        pins.save(desk.home.pins, desk.home.name, mine.remember(new))
+
+
+def _person(desk: Desk) -> str:
+    # An address under .invalid can belong to nobody; the clone's own identity may be unset or private.
+    return f"gitledger {desk.writer.id} <{desk.writer.principal}> {desk.mint.now_ms() // 1000} +0000"
