@@ -6,6 +6,7 @@ a View over `lambda path: None` is an empty ledger, and folding a whole journal 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -79,16 +80,20 @@ class View:
         self.read = read
         data = read(layout.MANIFEST)
         self.manifest = read_manifest(data) if data is not None else Manifest()
+        self.tip_writers = frozenset(self.manifest.writers)  # whose journals the tip holds
         self.touched: dict[Key, None] = {}  # a dict keeps the order of touching
         self._records: dict[Key, Record | None] = {}
         self._shards: dict[str, dict[Key, Row]] = {}
+        self._tip: dict[str, dict[Key, Row]] = {}
+        self._names: dict[str, dict[Key, str]] = {}
+        self._tip_names: dict[str, dict[Key, str]] = {}
         self._json: dict[str, Json] = {}
 
     # ── reading ──────────────────────────────────────────────────────────────────────────
     def record(self, key: Key) -> Record | None:
         """The record of a key, or None; raise BadData where its file is damaged."""
         if key not in self._records:
-            path = self.stem(key)
+            path = self.tip_stem(key)  # not `stem`: an event folded on top may have given it another name by now
             data = self.read(f"{path}.json") if path else None
             self._records[key] = codec.read_record(data, f"{path}.json") if data is not None else None
         return self._records[key]
@@ -104,8 +109,14 @@ class View:
         """The index rows of one shard folder, such as `tasks/00xx`, as they stand now; do not change them."""
         if folder not in self._shards:
             data = self.read(f"{folder}/index.json")
-            self._shards[folder] = codec.parse(data, f"{folder}/index.json")["rows"] if data is not None else {}
+            self._tip[folder] = codec.parse(data, f"{folder}/index.json")["rows"] if data is not None else {}
+            self._shards[folder] = self._tip[folder]
         return self._shards[folder]
+
+    def tip_rows(self, folder: str) -> dict[Key, Row]:
+        """The index rows of one shard folder as the tip has them, whatever was folded on top; do not change them."""
+        self.rows(folder)
+        return self._tip[folder]
 
     def row(self, key: Key) -> Row | None:
         """The index row of a numbered record."""
@@ -115,28 +126,31 @@ class View:
     def name(self, key: Key) -> str:
         """The name people see for a key: `T-0007`, or `T-0007@k3f9c2` where the bare one is another's."""
         folder = layout.shard_folder(key)
-        if folder is None:
-            return key
-        return layout.names(self.rows(folder)).get(key, key)
+        return self.names(folder).get(key, key) if folder else key
+
+    def names(self, folder: str) -> dict[Key, str]:
+        """The names that one shard's records show, as they stand now; do not change them."""
+        if folder not in self._names:
+            self._names[folder] = layout.names(self.rows(folder))
+        return self._names[folder]
+
+    def tip_names(self, folder: str) -> dict[Key, str]:
+        """The names that one shard's records show at the tip; do not change them."""
+        if folder not in self._tip_names:
+            self._tip_names[folder] = layout.names(self.tip_rows(folder))
+        return self._tip_names[folder]
 
     def stem(self, key: Key) -> str | None:
         """The path of a record without its ending; None for a numbered record that no index lists."""
-        found = layout.numbered(key)
-        if found is None:
-            return layout.plain_stem(key)
-        row = self.row(key)
-        if row is None:
-            return None
-        if found[0] is layout.TASK:
-            return f"{layout.task_folder(key, self.name(key), row['slug'])}/task"
-        if found[0] is layout.CHECKPOINT:
-            return layout.checkpoint_stem(key, self.name(key), self.folder(row["task"]) if row["task"] else None)
-        return layout.stem(key, self.name(key))
+        return _stem(key, self.rows, self.names)
+
+    def tip_stem(self, key: Key) -> str | None:
+        """The path that the tip has a record under, without its ending; None for a numbered one it does not list."""
+        return _stem(key, self.tip_rows, self.tip_names)
 
     def folder(self, task: Key) -> str | None:
         """A task's folder, or None where the ledger has no such task."""
-        row = self.row(task)
-        return layout.task_folder(task, self.name(task), row["slug"]) if row else None
+        return _folder(task, self.rows, self.names)
 
     def resolve(self, text: str, kind: Kind | None = None, writer: str | None = None) -> Key:
         """The key that an id as people write it names; raise NoSuchRecord or BadData with the next step.
@@ -235,6 +249,32 @@ class View:
         record = self._records[key]
         if folder and record:
             self._shards[folder] = {**self.rows(folder), key: index_row(kind, record)}
+            self._names.pop(folder, None)
+
+
+_Rows = Callable[[str], dict[Key, Row]]
+_Names = Callable[[str], dict[Key, str]]
+
+
+def _stem(key: Key, rows: _Rows, names: _Names) -> str | None:
+    found, shard = layout.numbered(key), layout.shard_folder(key)
+    if found is None or shard is None:
+        return layout.plain_stem(key)
+    row = rows(shard).get(key)
+    if row is None:
+        return None
+    if found[0] is layout.TASK:
+        return f"{_folder(key, rows, names)}/task"
+    name = names(shard)[key]
+    if found[0] is layout.CHECKPOINT:
+        return layout.checkpoint_stem(key, name, _folder(row["task"], rows, names) if row["task"] else None)
+    return layout.stem(key, name)
+
+
+def _folder(task: Key, rows: _Rows, names: _Names) -> str | None:
+    shard = layout.shard_folder(task)
+    row = rows(shard).get(task) if shard else None
+    return layout.task_folder(task, names(shard)[task], row["slug"]) if shard and row else None
 
 
 def index_row(kind: Kind, record: Record) -> Row:
@@ -249,7 +289,8 @@ def index_row(kind: Kind, record: Record) -> Row:
         "born": [born[1].lamport, born[1].writer, born[1].seq] if born else [],
     }
     if kind is layout.TASK:
-        row["slug"] = record.get("slug", "")
+        # It becomes part of a path, and another writer may have set it to anything.
+        row["slug"] = re.sub(r"[^a-z0-9-]", "", str(record.get("slug", "")))[:60]
         row["area"] = record.get("area", "")
     return row
 
