@@ -43,12 +43,13 @@ def main(argv: list[str]) -> int | None:
         if os.environ.get("GITLEDGER_DISABLE"):
             return 0
         found = gitdir.find(folder) if folder is not None else locate(payload, os.environ, _cwd())
-        if found is None or not gitdir.ledgers(found.common):
+        if found is None:
             return 0
         wanted = ledger or os.environ.get("GITLEDGER_LEDGER")
         name = gitdir.choose(found.common, wanted)
         if name is None:
-            log(found.common, f"hook {client} {event}: no ledger {wanted or 'main'} here; name one by --ledger")
+            if gitdir.ledgers(found.common):  # else this repository is none of ours, and gets no log either
+                log(found.common, f"hook {client} {event}: no ledger {wanted or 'main'} here; name one by --ledger")
             return 0
         place = os.path.join(gitdir.state(found.common), "wal", name)
         wal.append(place, client, event, payload, now_ms=time.time_ns() // 1_000_000, rand=os.urandom(10))
@@ -117,7 +118,7 @@ def log(common: str, text: str) -> None:
         try:
             found = os.fstat(fd)
             if stat.S_ISREG(found.st_mode):
-                line = f"{wal.utc(time.time_ns() // 1_000_000)} {shown}\n"
+                line = f"{wal.at(time.time_ns() // 1_000_000)} {shown}\n"
                 os.write(fd, line.encode("utf-8", "backslashreplace"))
                 if found.st_size > LOG_LIMIT:
                     os.replace(path, path + ".1")

@@ -67,7 +67,7 @@ def uuid7(ms: int, rand: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def utc(ms: int) -> str:
+def at(ms: int) -> str:
     """A time in milliseconds as UTC text of fixed width, `2026-11-30T14:49:11.123Z`."""
     year, month, day, hour, minute, second = time.gmtime(ms // 1000)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms % 1000:03}Z"
@@ -133,7 +133,7 @@ def append(
     process wedges nobody. `rand` is ten random bytes. Raises ValueError for a bad word, BadData for a payload
     that is too large, NoLedger, CannotWrite and IOFailed; then the log is as it was.
     """
-    entry = Entry(uuid7(now_ms, rand), utc(now_ms), client, event, payload)
+    entry = Entry(uuid7(now_ms, rand), at(now_ms), client, event, payload)
     line = encode(entry)
     if len(line) > MAX_LINE:
         raise BadData(f"an event of {len(payload)} bytes is too large for the log; send at most {MAX_LINE // 2}")
