@@ -97,9 +97,9 @@ def view_at(desk: Desk, tip: Oid | None) -> View:
     return View(lambda path: objects.read(desk.store.get, tip, path))
 
 
-def fold_pending(desk: Desk, view: View, entries: list[wal.Entry], sealed: bool) -> ingest.Ingested:
+def fold_pending(desk: Desk, view: View, entries: list[wal.Entry]) -> ingest.Ingested:
     """Fold WAL entries on top of `view`, leaving out what its journal already holds."""
-    known = ingest.journalled(view, desk.writer.id) if sealed else frozenset()
+    known = ingest.journalled(view, desk.writer.id) if entries else frozenset()
     return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)
 
 
@@ -128,7 +128,7 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None
     sealed = wal.sealed(desk.home.wal)
     entries = [entry for _, found, _ in sealed for entry in found]
     damaged = [finding for _, _, findings in sealed for finding in findings]
-    taken = fold_pending(desk, view, entries, sealed=bool(sealed))  # 2
+    taken = fold_pending(desk, view, entries)  # 2
     plan = build(view)  # 3
     if plan is None:
         return None

@@ -1,0 +1,90 @@
+"""The one place that joins environment, repository, clock and config into a Ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Literal
+
+from gitledger import config, genesis, gitdir, layout, objects, signing
+from gitledger.clients import READERS
+from gitledger.errors import BadConfig, LedgerError, NoLedger, NotARepository
+from gitledger.ledger import Ledger
+from gitledger.mint import Mint
+from gitledger.store import Store
+from gitledger.transaction import Desk, Home
+
+Driver = Literal["plumbing", "pygit2"]
+DRIVERS: tuple[Driver, ...] = ("plumbing", "pygit2")
+
+
+def open(  # noqa: A001 (the library's own word: gitledger.open)
+    path: str | os.PathLike[str] = ".",
+    *,
+    ledger: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    mint: Mint | None = None,
+    driver: Driver = "plumbing",
+) -> Ledger:
+    """The ledger of the repository that `path` lies in.
+
+    `ledger` (or GITLEDGER_LEDGER) names one of several. Raises NotARepository or NoLedger with what to do instead.
+    `plumbing` starts at once; `pygit2` takes a tenth of a second to load and is faster in a process that stays.
+    """
+    found = gitdir.find(os.fspath(path))
+    if found is None:
+        raise NotARepository(f"{os.fspath(path)} is in no git repository; go into one, or make one with: git init")
+    wanted = ledger or environ.get("GITLEDGER_LEDGER")
+    name = gitdir.choose(found.common, wanted)
+    if name is None:
+        there = gitdir.ledgers(found.common)
+        if there:
+            raise NoLedger(f"no ledger {layout.ledger_name(wanted or 'main')} here, there are: {', '.join(there)}; name one with --ledger")
+        raise NoLedger(f"{found.top or found.common} has no ledger yet; begin one with: gitledger init")
+    me = genesis.writer_id(found)
+    if me is None:
+        raise BadConfig(f"{gitdir.state(found.common)}/writer.json is gone; restore it from a backup of this clone")
+    store = open_store(found, name, driver)
+    policy, faults = config.load(ledger_policy(store), found.common, environ)
+    key = signing.KeySigner(policy.signing.key or signing.default_key(environ))
+    desk = Desk(
+        store, Home(gitdir.state(found.common), name), genesis.writer(me, key), mint or Mint(), READERS, policy
+    )
+    opened = Ledger(desk, found)
+    opened.faults = tuple(faults)
+    return opened
+
+
+def open_store(found: gitdir.GitDir, name: str, driver: Driver = "plumbing") -> Store:
+    """The store of a repository's ledger `name` behind the driver that was asked for."""
+    ref = f"refs/heads/ledger/{layout.ledger_name(name)}"
+    if driver == "pygit2":
+        from gitledger.gitstore import GitStore
+
+        return GitStore(found.common, ref)
+    from gitledger.plumbing import PlumbingStore
+
+    return PlumbingStore(found.common, ref)
+
+
+def init(
+    path: str, name: str, title: str | None, *, environ: Mapping[str, str] = os.environ, mint: Mint | None = None
+) -> genesis.Begun:
+    """Begin ledger `name` in the repository of `path`, or join the one whose branch is there already."""
+    found = genesis.check(gitdir.find(path), path, name)
+    key = signing.KeySigner(signing.ensure_key(environ))
+    named = title or os.path.basename(found.top) or name
+    return genesis.begin(found, open_store(found, name), name, named, mint or Mint(), key)
+
+
+def ledger_policy(store: Store) -> dict[str, object]:
+    """The project's own configuration as the ledger carries it, {} where it has none or it cannot be read."""
+    from gitledger.codec import read_record
+
+    try:
+        tip = store.tip()
+        data = objects.read(store.get, tip, f"{layout.CONFIG}.json") if tip else None
+        record = read_record(data, "config.json") if data else None
+    except LedgerError:
+        return {}  # a damaged policy must not keep a person from looking at the ledger; fsck names it
+    return {name: value for name, (value, _) in record.fields.items()} if record else {}

@@ -1,0 +1,285 @@
+"""The ledger of one project, as one clone works with it: record, checkpoint, end, read.
+
+This is the library's surface; the command line and every client's adapter are built on it. It knows a Store and
+nothing of what stands behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
+
+from gitledger import derive, ingest, layout, lock, objects, pins, sessions, tasks, transaction, wal, worktree
+from gitledger.derive import Facts, Told
+from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
+from gitledger.gitdir import GitDir
+from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position
+from gitledger.tasks import Hand
+from gitledger.transaction import Desk, Plan, Written
+from gitledger.view import View
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """Where a checkpoint or handover lies: what the caller is told, and the compactor is handed."""
+
+    name: str
+    task: str
+    path: str
+    commit: Oid
+    algorithm: str
+    next: str
+    key: Key
+    again: bool = False
+
+    @property
+    def digest(self) -> str:
+        """`sha1:<commit>`."""
+        return f"{self.algorithm}:{self.commit}"
+
+
+class Ledger:
+    """One ledger in one work tree. Make one with `gitledger.open(path)`."""
+
+    def __init__(self, desk: Desk, gitdir: GitDir) -> None:
+        self.desk = desk
+        self.gitdir = gitdir
+        self.findings: list[Finding] = []
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────
+    def tip(self) -> Oid:
+        """The commit that the ledger's branch is at; raise NoLedger where it has none."""
+        tip = self.desk.store.tip()
+        if tip is None:
+            raise NoLedger(f"the branch {self.desk.store.ref} is gone; bring it back from a remote or another clone")
+        return tip
+
+    def view(self) -> View:
+        """The records at the tip with the write-ahead log folded on top; what was faulty is in `findings`."""
+        view, taken, faults = self._folded()
+        self.findings = [*faults, *taken.findings]
+        return view
+
+    def _folded(self) -> tuple[View, ingest.Ingested, list[Finding]]:
+        tip = self.tip()
+        for _ in range(20):
+            entries, faults = wal.pending(self.desk.home.wal)
+            before, tip = tip, self.tip()
+            if before == tip:  # else a commit may have taken some of these lines with it
+                break
+        view = transaction.view_at(self.desk, tip)
+        return view, transaction.fold_pending(self.desk, view, entries), faults
+
+    def position(self, *, fingerprint: bool = True) -> Position:
+        """Where the work tree stands now."""
+        return worktree.position(self.gitdir, fingerprint=fingerprint, read_tree=self._tree_of)
+
+    def hand(self, session: Key | None = None) -> Hand:
+        """Who writes from this work tree."""
+        return Hand(self.desk.mint, self.desk.writer.id, self.gitdir.worktree, session)
+
+    def facts(self, view: View) -> Facts:
+        """The position and what git says happened since this work tree's newest checkpoint."""
+        here = self.position()
+        before = view.record(layout.worktree_key(self.desk.writer.id, self.gitdir.worktree))
+        old = before.get("head") if before else None
+        if not old or old == here.head or UNBORN in (old, here.head):
+            return Facts(here)
+        try:
+            return Facts(
+                here,
+                worktree.commits_between(self.gitdir, old, here.head, derive.LISTED),
+                worktree.changed_files(self.gitdir, old, here.head),
+            )
+        except LedgerError:
+            return Facts(here)  # the old head is gone (rewritten and pruned): the position alone is certain
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────
+    def record(self, build: Callable[[View, Hand], tuple[T, Draft]]) -> T:
+        """Log what `build` says of the present ledger, synced, and return what else it gives.
+
+        `build` runs under the clone's lock, so that two processes never hand out the same number.
+        """
+        with lock.held(self.desk.home.lock, deadline=transaction.LOCK_DEADLINE):
+            view = self.view()
+            hand = self.hand()
+            result, draft = build(view, replace(hand, session=sessions.current(view, hand)))
+            self._log(draft)
+        return result
+
+    def _log(self, draft: Draft) -> None:
+        ingest.clean(draft)  # refuse now what no commit could take later
+        wal.append_entry(self.desk.home.wal, draft.id, draft.at, "gitledger", draft.type, ingest.typed_payload(draft), self.gitdir.worktree)
+
+    def checkpoint(self, reason: str = "manual", *, session: Key | None = None, told: Told | None = None) -> Pointer:
+        """Make a checkpoint, read back and verified; raise Blocked and change nothing when it cannot be made."""
+
+        def build(view: View) -> Plan:
+            hand = self.hand(session)
+            hand = replace(hand, session=session or sessions.current(view, hand))
+            facts = self.facts(view)
+            key, draft = derive.checkpoint(view, hand, facts, reason=reason, session=hand.session, told=told)
+            fields = draft.records[key].set
+            return Plan(
+                "checkpoint", (draft,), derive.subject(view, key, draft), derive.capsule(fields), facts.position
+            )
+
+        return self._pointer(self._durably(build))
+
+    def before_compaction(self, session: Key) -> Pointer:
+        """A checkpoint before a compaction: one, however often the same compaction is announced.
+
+        Announced again with nothing said or done in between (no event but receipts, the same position), the
+        checkpoint that is there is named again.
+        """
+        tip = self.tip()
+        view = self.view()
+        newest = self._newest_checkpoint(view)
+        if newest and newest.get("session") == session and newest.get("reason") == "compact" and not self._news():
+            here, then = self.position(), read_position(newest["position"])
+            if (here.branch, here.head, here.fingerprint) == (then.branch, then.head, then.fingerprint):
+                project = view.need(layout.PROJECT).get("checkpoint")
+                return Pointer(
+                    newest["number_name"], newest["task_name"], project["path"], tip, self.desk.store.algorithm,
+                    newest["next"], project["key"], again=True,
+                )  # fmt: skip
+        return self.checkpoint("compact", session=session)
+
+    def write_handover(self, reason: str = "written", told: Told | None = None) -> Pointer:
+        """A checkpoint and a handover in one commit; the session goes on. Raise Blocked and change nothing otherwise."""
+
+        def build(view: View) -> Plan:
+            hand = self.hand()
+            hand = replace(hand, session=sessions.current(view, hand))
+            facts = self.facts(view)
+            c_key, c_draft = derive.checkpoint(view, hand, facts, reason="handover", session=hand.session, told=told)
+            name = c_draft.records[c_key].set["number_name"]
+            key, draft = derive.handover(
+                view, hand, facts, session=hand.session, reason=reason, checkpoint_name=name, told=told
+            )
+            fields = draft.records[key].set
+            return Plan(
+                "handover", (c_draft, draft), derive.subject(view, key, draft), derive.capsule(fields), facts.position
+            )
+
+        return self._pointer(self._durably(build))
+
+    def start_session(self, client: str, client_session: str, source: str = "", pid: int | None = None) -> Key:
+        """Open a session, or keep one that goes on; its line is in the WAL when this returns."""
+        key = layout.session_key(client, client_session)
+
+        def build(view: View, hand: Hand) -> tuple[Key, Draft]:
+            return key, sessions.opened(view, hand, client, client_session, Facts(self.position()), source, pid)
+
+        return self.record(build)
+
+    def end_session(self, session: Key, reason: str = "") -> Pointer | None:
+        """Checkpoint, handover and close in one commit; None where the session is closed or unknown already."""
+
+        def build(view: View) -> Plan | None:
+            return sessions.end(view, self.hand(session), session, self.facts(view), reason)
+
+        return self._pointer_or_none(self._durably(build))
+
+    def recover_sessions(self, own: Key | None = None) -> list[Pointer]:
+        """Handovers for this writer's sessions that ended without saying so, each exactly once; never `own`."""
+        made = []
+        now = self.desk.mint.now_ms()
+        idle = self.desk.config.session.idle_minutes
+        for key in sessions.interrupted(self.view(), self.desk.writer.id, own, now, idle):
+
+            def build(view: View, key: Key = key) -> Plan | None:
+                return sessions.recover(view, self.hand(key), key, self._facts_of(view, key))
+
+            if pointer := self._pointer_or_none(self._durably(build)):
+                made.append(pointer)
+        return made
+
+    def commit(self, build: Callable[[View], Plan | None]) -> Written | None:
+        """One commit through the whole transaction, for what is not a checkpoint; errors pass as they are."""
+        return transaction.commit(self.desk, build)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────
+    def _facts_of(self, view: View, session: Key) -> Facts:
+        record = view.need(session)
+        if record.get("worktree") == self.gitdir.worktree:
+            return self.facts(view)
+        # Another work tree's session: where that stands now is not known here, where it stood at its start is.
+        then = record.get("position")
+        return Facts(read_position(then) if then else replace(self.position(), worktree=record.get("worktree") or ""))
+
+    def _durably(self, build: Callable[[View], Plan | None]) -> Written | None:
+        try:
+            return transaction.commit(self.desk, build)
+        except Blocked:
+            raise
+        except LedgerError as e:
+            raise Blocked(_flat(str(e)), _way_out(e), cause=e) from e
+        except OSError as e:
+            cause = IOFailed(str(e))
+            raise Blocked(_flat(f"{e.strerror or e}{f' at {e.filename}' if e.filename else ''}"), _way_out(cause), cause=cause) from e
+
+    def _pointer(self, written: Written | None) -> Pointer:
+        pointer = self._pointer_or_none(written)
+        if pointer is None:
+            raise AssertionError("a checkpoint's plan always makes a commit")
+        return pointer
+
+    def _pointer_or_none(self, written: Written | None) -> Pointer | None:
+        if written is None:
+            return None
+        self.findings = list(written.findings)
+        kinds = [layout.CHECKPOINT.letter, layout.HANDOVER.letter]
+        made = [key for event in written.events for key in event.records if key[:1] in kinds and key[1:2] == "-"]
+        newest = [key for key in made if key[:1] == "H"] or made
+        key = newest[-1]
+        fields = {name: value for name, (value, _) in written.view.need(key).fields.items()}
+        return Pointer(
+            written.view.name(key),
+            fields["task_name"],
+            f"{written.view.stem(key)}.md",
+            written.commit,
+            self.desk.store.algorithm,
+            fields["next"],
+            key,
+        )
+
+    def _newest_checkpoint(self, view: View) -> dict[str, Json] | None:
+        project = view.record(layout.PROJECT)
+        pointer = project.get("checkpoint") if project else None
+        record = view.record(pointer["key"]) if pointer else None
+        return {name: value for name, (value, _) in record.fields.items()} if record else None
+
+    def _news(self) -> bool:
+        """True where anything but receipts has been logged since the tip."""
+        _, taken, faults = self._folded()
+        return bool(faults) or any(event.type != "receipt" for event, _ in taken.lines)
+
+    def _tree_of(self, head: Oid) -> Oid:
+        return objects.parse_commit(self.desk.store.get(head).data).tree
+
+
+def read_position(value: Mapping[str, Json]) -> Position:
+    """A recorded position; unknown fields of a later version are left out."""
+    known = {name: value[name] for name in Position.__dataclass_fields__ if name in value}
+    return Position(**known)
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _way_out(error: LedgerError) -> str:
+    once = 'or let one compaction through with: gitledger compaction allow --once --reason "…"'
+    if isinstance(error, LockHeld | TryAgain):
+        return f"try again in a moment, {once}"
+    if isinstance(error, CannotWrite | IOFailed):
+        return f"free disk space or mend the permissions and try again, {once}"
+    if isinstance(error, BadData):
+        return f"run gitledger fsck to see what is wrong, {once}"
+    if isinstance(error, Missing):
+        return f"put it in place and try again, {once}"
+    return f"mend that and try again, {once}"

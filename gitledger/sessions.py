@@ -1,0 +1,138 @@
+"""Sessions: opened, kept, closed once; one that ended without saying so is recovered once.
+
+A session is keyed by client and the client's own id. `open` and `touch` are lines in the WAL; `end` and `recover`
+make the commit that holds checkpoint, handover and the closing together, so that none can exist without the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from gitledger import derive, layout, process
+from gitledger.derive import Facts
+from gitledger.model import Change, Draft, Json, Key
+from gitledger.tasks import Hand
+from gitledger.transaction import Plan
+from gitledger.view import View
+
+ENDED = frozenset(("", "exit", "clear", "logout", "prompt_input_exit", "done", "quit", "other"))
+"""End reasons that clients list; any other one is an interruption."""
+
+
+def opened(
+    view: View, hand: Hand, client: str, client_session: str, facts: Facts, source: str, pid: int | None
+) -> Draft:
+    """The start of a session, or of its going on where it is known already."""
+    key = layout.session_key(client, client_session)
+    now = hand.mint.at()
+    known = view.record(key)
+    fields: dict[str, Json] = {
+        "state": "open",
+        "source": source,
+        "last_at": now,
+        "worktree": hand.worktree,
+        "position": asdict(facts.position),
+        "process": process.named(pid) if pid else process.client(),
+    }
+    if known is None or "at" not in known.fields:
+        fields |= {"client": client, "client_session": client_session, "at": now, "by": hand.writer, "turns": 0}
+    draft = hand.draft("session.resumed" if known else "session.started", {key: Change(fields)}, None, source=source)
+    return Draft(draft.id, draft.at, draft.type, key, None, draft.records, draft.data)
+
+
+def still_open(view: View) -> dict[Key, dict[str, Json]]:
+    """The open sessions of this ledger by key, with the WAL's on top."""
+    rows = dict(view.json(layout.OPEN_SESSIONS, {}))
+    for key in view.touched:
+        record = view.record(key) if layout.is_session(key) else None
+        if record and record.get("state") == "open":
+            rows[key] = {n: record.get(n) for n in ("client", "worktree", "by", "at", "last_at", "process")}
+        elif record:
+            rows.pop(key, None)
+    return rows
+
+
+def current(view: View, hand: Hand) -> Key | None:
+    """The open session of this work tree and writer that was heard last, or None."""
+    mine = [
+        (row.get("last_at") or "", key)
+        for key, row in still_open(view).items()
+        if row.get("by") == hand.writer and row.get("worktree") == hand.worktree
+    ]
+    return max(mine)[1] if mine else None
+
+
+def interrupted(view: View, writer: str, own: Key | None, now_ms: int, idle_minutes: int) -> list[Key]:
+    """This writer's open sessions whose client is gone, oldest first; never `own`.
+
+    Where the machine cannot tell whether a client lives, silence for `idle_minutes` counts as gone.
+    """
+    gone = []
+    for key, row in still_open(view).items():
+        if key == own or row.get("by") != writer:
+            continue
+        living = process.alive(row["process"]) if row.get("process") else None
+        if living is False or (living is None and _minutes(row.get("last_at") or "", now_ms) >= idle_minutes):
+            gone.append((row.get("at") or "", key))
+    return [key for _, key in sorted(gone)]
+
+
+def end(view: View, hand: Hand, key: Key, facts: Facts, reason: str) -> Plan | None:
+    """Checkpoint, handover and close in one plan; None where the session is closed already or unknown."""
+    record = view.record(key)
+    if record is None or record.get("state") != "open":
+        return None
+    return _closing(view, hand, key, facts, reason, state="closed" if reason in ENDED else "interrupted")
+
+
+def recover(view: View, hand: Hand, key: Key, facts: Facts) -> Plan | None:
+    """The same for a session that ended without saying so, from its own records; None where another was faster."""
+    record = view.record(key)
+    if record is None or record.get("state") != "open":
+        return None
+    owner = Hand(hand.mint, hand.writer, record.get("worktree") or hand.worktree, key)
+    return _closing(view, owner, key, facts, "recovered", state="interrupted")
+
+
+def _closing(view: View, hand: Hand, key: Key, facts: Facts, reason: str, state: str) -> Plan:
+    record = view.need(key)
+    recovered = reason == "recovered"
+    c_key, c_draft = derive.checkpoint(view, hand, facts, reason="recover" if recovered else "end", session=key)
+    c_fields = c_draft.records[c_key].set
+    h_key, h_draft = derive.handover(
+        view, hand, facts, session=key, reason=reason, checkpoint_name=c_fields["number_name"], recovered=recovered
+    )
+    h_fields = h_draft.records[h_key].set
+    closed: dict[str, Json] = {
+        "at": hand.mint.at(),
+        "reason": reason,
+        "state": state,
+        "turns": record.get("turns", 0),
+        "opened_at": record.get("at", ""),
+        "client": record.get("client", ""),
+        "handover_name": h_fields["number_name"],
+        "checkpoint_name": c_fields["number_name"],
+        "position": asdict(facts.position),
+        "commits": c_fields["commits"],
+        "files": record.get("files", []),
+    }
+    closing = hand.draft(
+        "session.closed", {key: Change({"state": state, "closed": closed})}, c_draft.task, reason=reason
+    )
+    return Plan(
+        "handover",
+        (c_draft, h_draft, closing),
+        derive.subject(view, h_key, h_draft),
+        derive.capsule(h_fields),
+        facts.position,
+    )
+
+
+def _minutes(at: str, now_ms: int) -> float:
+    from datetime import UTC, datetime
+
+    try:
+        then = datetime.fromisoformat(at).astimezone(UTC).timestamp() * 1000
+    except ValueError:
+        return float("inf")
+    return (now_ms - then) / 60_000
