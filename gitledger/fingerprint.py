@@ -87,29 +87,23 @@ def _exact(top: str, tree: Oid, dirty: Sequence[Dirty], deadline: float) -> Oid:
 def _expand(top: str, dirty: Sequence[Dirty], deadline: float) -> list[Dirty]:
     """`dirty` with each untracked folder replaced by its files, an ignored one never among them."""
     folders = [one.path for one in dirty if one.path.endswith(b"/")]
-    if not folders:
-        wanted = list(dirty)
-    else:
-        inside = run(
-            [
-                "--literal-pathspecs",
-                "ls-files",
-                "-z",
-                "--others",
-                "--exclude-standard",
-                "--",
-                *map(os.fsdecode, folders),
-            ],
-            cwd=top,
-            deadline=deadline,
-        )
-        found = [path for path in inside.out.split(b"\0") if path]
-        if any(path.endswith(b"/") for path in found):
-            raise _NotExactError  # a repository within the repository
-        wanted = [one for one in dirty if not one.path.endswith(b"/")] + [Dirty(path) for path in found]
-    if len(wanted) > MAX_PATHS:
+    # git status says only "deleted" of a file in whose place there is a folder, and nothing of what is in it.
+    folders += [one.path + b"/" for one in dirty if one.mode == GONE and _is_folder(top, one.path)]
+    wanted = [one for one in dirty if not one.path.endswith(b"/")]
+    if folders and len(dirty) <= MAX_PATHS:
+        shown = ["--literal-pathspecs", "ls-files", "-z", "--others", "--exclude-standard", "--"]
+        inside = run([*shown, *map(os.fsdecode, folders)], cwd=top, deadline=deadline)
+        wanted += [Dirty(path) for path in inside.out.split(b"\0") if path]
+    if len(wanted) > MAX_PATHS or len(dirty) > MAX_PATHS:
         raise _NotExactError
+    if any(one.path.endswith(b"/") for one in wanted):
+        raise _NotExactError  # a repository within the repository
     return wanted
+
+
+def _is_folder(top: str, path: bytes) -> bool:
+    place = os.path.join(os.fsencode(top), path)
+    return os.path.isdir(place) and not os.path.islink(place)
 
 
 def _submodule_head(top: str, one: Dirty, deadline: float) -> Oid:

@@ -20,6 +20,8 @@ from gitledger.model import DETACHED, UNBORN, Oid, Position, Relation
 if TYPE_CHECKING:
     from gitledger.gitdir import GitDir
 
+DEADLINE = 10.0
+"""Seconds that any one question to git may take."""
 LISTED = 20
 COUNTED = 2_000
 SAME_TREE_LIMIT = 500
@@ -44,8 +46,8 @@ def _at(gitdir: GitDir) -> str:
     return os.fspath(gitdir.top or gitdir.git_dir)
 
 
-def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, deadline: float = 10.0, check: bool = True) -> Answer:  # noqa: A002
-    return run(args, cwd=_at(gitdir), input=input, deadline=deadline, check=check)
+def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, check: bool = True) -> Answer:  # noqa: A002
+    return run(args, cwd=_at(gitdir), input=input, deadline=DEADLINE, check=check)
 
 
 # ── position ─────────────────────────────────────────────────────────────────────────────────
@@ -54,7 +56,6 @@ def position(
     *,
     fingerprint: bool = True,
     read_tree: Callable[[Oid], Oid] | None = None,
-    deadline: float = 10.0,
 ) -> Position:
     """Where the repository stands now, by one `git status`; the index stays byte for byte as it was.
 
@@ -70,7 +71,6 @@ def position(
         "--untracked-files=normal",
         "--no-renames",
         "--no-ahead-behind",
-        deadline=deadline,
     )
     branch, head, dirty = _parse_status(status.out)
     tree = ""
@@ -81,16 +81,16 @@ def position(
         head=head,
         tree=tree,
         dirty=len({one.path for one in dirty}),
-        fingerprint=_fingerprint(_at(gitdir), tree, dirty, deadline) if fingerprint else "",
+        fingerprint=_fingerprint(_at(gitdir), tree, dirty) if fingerprint else "",
         worktree=gitdir.worktree,
         operation=operation(gitdir),
     )
 
 
-def _fingerprint(top: str, tree: Oid, dirty: Sequence[Dirty], deadline: float) -> str:
+def _fingerprint(top: str, tree: Oid, dirty: Sequence[Dirty]) -> str:
     # Once per path: a file staged as deleted and there again is named twice, and what lies there is what counts.
     once = {one.path: one for one in sorted(dirty, key=lambda one: not one.mode)}
-    return fingerprint_of(top, tree, list(once.values()), deadline=deadline)
+    return fingerprint_of(top, tree, list(once.values()), deadline=DEADLINE)
 
 
 def _parse_status(out: bytes) -> tuple[str, str, list[Dirty]]:
