@@ -86,7 +86,7 @@ def read_stdin(limit: int, deadline: float) -> tuple[bytes, bool]:
                 chunks.append(chunk)
             size += len(chunk)
     except OSError:
-        pass  # closed, or a folder: there is no payload then
+        pass  # closed: there is no payload then
     return b"".join(chunks)[:limit], size > limit
 
 
@@ -174,7 +174,7 @@ def _cwd_of(payload: bytes) -> str | None:
             at = _skip(text, at)
             if text[at : at + 1] != ",":
                 return None
-    except (ValueError, StopIteration, RecursionError):
+    except _NOT_JSON:
         return None
 
 
@@ -184,7 +184,7 @@ def _whole(payload: bytes) -> bool:
         return False
     try:
         return _scanner()(text, 0)[1] == len(text)
-    except (ValueError, StopIteration, RecursionError):
+    except _NOT_JSON:
         return False
 
 
@@ -192,6 +192,10 @@ def _skip(text: str, at: int) -> int:
     while text[at : at + 1] in (" ", "\t", "\r", "\n"):
         at += 1
     return at
+
+
+# SystemError: to CPython before 3.12 the scanner has no error to raise while `json` is not imported.
+_NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError)
 
 
 class _Rules:
