@@ -1,0 +1,277 @@
+"""Who may import whom: every module has a layer, and imports only from lower ones.
+
+The rules are functions over source text, so that each is also shown able to fail.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "gitledger"
+
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"errors", "model"}),
+    frozenset({"codec", "fold", "layout", "objects", "proof", "redact", "render", "trust", "view"}),
+    frozenset({"form", "gitcli", "gitdir", "pins", "schema", "store"}),
+    frozenset({"fingerprint", "gitstore", "lock", "mint", "plumbing", "process", "signing", "wal", "worktree"}),
+    frozenset(
+        {
+            "authority",
+            "changeset",
+            "derive",
+            "entries",
+            "evidence",
+            "genesis",
+            "handovers",
+            "ingest",
+            "ledger",
+            "sessions",
+            "sync",
+            "tasks",
+            "transaction",
+        }
+    ),
+    frozenset({"capture", "clients", "config", "demo", "discover"}),
+    frozenset({"", "__main__", "cli", "commands"}),
+)
+"""The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
+
+PACKAGES = ("clients", "commands", "render")
+"""Their modules may import each other."""
+
+ALLOWED: dict[tuple[str, str], str] = {
+    ("fold", "layout"): "the kinds of records say how their fields merge",
+    ("fold", "codec"): "equal values are told by their canonical bytes",
+    ("view", "codec"): "a view reads records from their bytes",
+    ("view", "fold"): "a view is the records with the newest events folded on top",
+    ("view", "layout"): "a view knows where a record lies",
+    ("render", "codec"): "a bound is on canonical bytes, and a digest is over them",
+    ("render", "view"): "indexes and briefings are rendered from a view",
+    ("render", "layout"): "documents link to each other by the paths of the tree",
+    ("render", "proof"): "a document says whether a proof still holds",
+    ("worktree", "fingerprint"): "a position holds a fingerprint",
+    ("mint", "wal"): "an id must not be one that a line of the log holds already",
+    ("entries", "tasks"): "the other records belong to tasks, and share their hand",
+    ("derive", "tasks"): "what a checkpoint says of a task is read by the task's own rules",
+    ("transaction", "ingest"): "a transaction begins with what the log holds",
+    ("authority", "transaction"): "what is verified is what a transaction wrote, by the same desk",
+    ("genesis", "transaction"): "the first commit is a transaction like any other",
+    ("genesis", "tasks"): "the project's record is made by the same rules",
+    ("sessions", "derive"): "an end derives its handover",
+    ("sessions", "tasks"): "a session's facts are a task's",
+    ("sessions", "transaction"): "an end is a plan for a transaction",
+    ("ledger", "derive"): "the ledger joins the modules of its layer into one surface",
+    ("ledger", "ingest"): "the ledger joins the modules of its layer into one surface",
+    ("ledger", "sessions"): "the ledger joins the modules of its layer into one surface",
+    ("ledger", "tasks"): "the ledger joins the modules of its layer into one surface",
+    ("ledger", "transaction"): "the ledger joins the modules of its layer into one surface",
+    ("handovers", "authority"): "a handover is shown with what its signature is worth",
+    ("handovers", "ledger"): "handovers are read through the ledger",
+    ("discover", "clients"): "the one place that hands the adapters to the ledger",
+    ("discover", "config"): "the one place that reads configuration for the ledger",
+    ("__main__", "cli"): "the program's entry",
+    ("commands", "cli"): "commands share the context that the command line makes",
+}
+"""Imports within one layer, each with its reason."""
+
+STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "signing", "demo", "commands", "evidence"})
+KNOWS_LIBGIT2 = frozenset({"gitstore"})
+SPEAKS = frozenset({"cli", "commands", "capture", "__main__"})
+KNOWS_CLICK = frozenset({"cli", "commands"})
+EXPORTED = ("__version__", "open")
+"""What `gitledger/__init__.py` itself offers; any other name imported from there is a module."""
+PURE = 1
+"""Up to this layer only the standard library and lower modules of ours are imported."""
+
+
+# ── the rules ────────────────────────────────────────────────────────────────────────────────
+def group(module: str) -> str:
+    """What stands for a module in the tables: its package where that is one of PACKAGES, else itself."""
+    head = module.partition(".")[0]
+    return head if head in PACKAGES else module
+
+
+def layer(module: str) -> int | None:
+    """The layer of a module, or None where the table does not place it."""
+    return next((n for n, names in enumerate(LAYERS) if group(module) in names), None)
+
+
+def imports(source: str, module: str, known: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """(name, line) of all imports, inside functions and `if TYPE_CHECKING:` as well; ours come as `gitledger.x`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = ["gitledger", *module.split(".")][: -node.level]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                ours = base == "gitledger" and alias.name not in EXPORTED
+                yield (inner if ours or inner.removeprefix("gitledger.") in known else base), node.lineno
+
+
+def faults(module: str, source: str, known: frozenset[str]) -> list[str]:
+    """Every broken rule of one module, as `module:line: what`."""
+    here = layer(module)
+    if here is None:
+        return [f"{module}: has no layer: place it in LAYERS of tests/test_layers.py"]
+    found = []
+    for name, line in imports(source, module, known):
+        at = f"{module}:{line}"
+        if name == "gitledger":
+            continue  # one of EXPORTED
+        if name.startswith("gitledger."):
+            found += [f"{at}: {fault}" for fault in inward(module, here, name.removeprefix("gitledger."))]
+        else:
+            found += [f"{at}: {fault}" for fault in outward(module, here, name.partition(".")[0])]
+    if group(module) not in SPEAKS:
+        found += [f"{module}:{line}: {what}" for what, line in speech(source)]
+    return found
+
+
+def inward(module: str, here: int, other: str) -> Iterator[str]:
+    """What is wrong with importing one of ours."""
+    there = layer(other)
+    pair = (group(module), group(other))
+    if there is None:
+        yield f"imports {other}, which has no layer"
+    elif there > here:
+        yield f"imports {other} of layer {there} from layer {here}"
+    elif there == here and pair[0] != pair[1] and pair not in ALLOWED:
+        yield f"imports {other} of its own layer {here}: list the pair in ALLOWED, with a reason"
+
+
+def outward(module: str, here: int, top: str) -> Iterator[str]:
+    """What is wrong with importing something that is not ours."""
+    if top == "pygit2" and module not in KNOWS_LIBGIT2:
+        yield "imports pygit2, which only gitstore may"
+    if top == "subprocess" and group(module) not in STARTS_PROGRAMS:
+        yield "imports subprocess: git is run by gitcli, other programs by the modules in STARTS_PROGRAMS"
+    if top == "click" and group(module) not in KNOWS_CLICK:
+        yield "imports click, which only the command line may"
+    if here <= PURE and top not in sys.stdlib_module_names:
+        yield f"imports {top}: layers up to {PURE} stand on the standard library"
+
+
+def speech(source: str) -> Iterator[tuple[str, int]]:
+    """(what, line) wherever source prints, or ends the process."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="print")):
+                yield "prints: return the text, the command line prints it", node.lineno
+            case ast.Name(id="SystemExit" | "exit" | "quit"):
+                yield "ends the process: raise an error of errors.py", node.lineno
+            case (
+                ast.Attribute(value=ast.Name(id="sys"), attr="exit")
+                | ast.Attribute(value=ast.Name(id="os"), attr="_exit" | "abort")
+            ):
+                yield "ends the process: raise an error of errors.py", node.lineno
+            case ast.ImportFrom(module="sys", names=names) if any(name.name == "exit" for name in names):
+                yield "ends the process: raise an error of errors.py", node.lineno
+
+
+# ── the package ──────────────────────────────────────────────────────────────────────────────
+def modules() -> dict[str, str]:
+    """Module name (without `gitledger.`, "" for the package itself) to source."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
+    return found
+
+
+SOURCES = modules()
+KNOWN = frozenset(SOURCES)
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_module_keeps_every_rule(module: str) -> None:
+    assert faults(module, SOURCES[module], KNOWN) == []
+
+
+def test_no_module_stands_in_two_layers() -> None:
+    assert sum(map(len, LAYERS)) == len(frozenset().union(*LAYERS))
+
+
+def test_every_exception_is_within_one_layer_has_a_reason_and_is_used() -> None:
+    used = {
+        (group(module), group(name.removeprefix("gitledger.")))
+        for module, source in SOURCES.items()
+        for name, _ in imports(source, module, KNOWN)
+        if name.startswith("gitledger.")
+    }
+    for pair, reason in ALLOWED.items():
+        assert layer(pair[0]) == layer(pair[1]), pair
+        assert reason, pair
+        assert pair in used, f"{pair} is not needed any more"
+
+
+def test_no_two_modules_import_each_other() -> None:
+    """Groups, not files: a ring between packages is a ring."""
+    edges = set(ALLOWED)
+    reached = {a: {b for x, b in edges if x == a} for a, _ in edges}
+    for _ in reached:
+        for goals in reached.values():
+            goals.update(*(reached.get(goal, set()) for goal in tuple(goals)))
+    assert [a for a, goals in reached.items() if a in goals] == []
+
+
+# ── each rule can fail ───────────────────────────────────────────────────────────────────────
+TOY = frozenset({"", "errors", "codec", "layout", "fold", "gitstore", "ledger", "render", "render.text", "stray"})
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "words"),
+    [
+        ("stray", "", "place it in LAYERS"),
+        ("errors", "from gitledger import codec", "layer 1 from layer 0"),
+        ("errors", "from gitledger.codec import x", "layer 1 from layer 0"),
+        ("errors", "import gitledger.codec", "layer 1 from layer 0"),
+        ("errors", "from .codec import x", "layer 1 from layer 0"),
+        ("errors", "from . import codec", "layer 1 from layer 0"),
+        ("render.text", "from ..ledger import x", "layer 4 from layer 1"),
+        ("codec", "def f():\n    from gitledger import ledger", "codec:2: imports ledger"),
+        ("codec", "if TYPE_CHECKING:\n    from gitledger.ledger import Ledger", "layer 4 from layer 1"),
+        ("codec", "from gitledger import layout", "list the pair in ALLOWED"),
+        ("codec", "from gitledger import stray", "which has no layer"),
+        ("codec", "from gitledger import not_there_yet", "which has no layer"),
+        ("ledger", "import pygit2.enums", "only gitstore may"),
+        ("ledger", "def f():\n    import subprocess", "imports subprocess"),
+        ("ledger", "from subprocess import run", "imports subprocess"),
+        ("ledger", "import click", "only the command line may"),
+        ("codec", "import yaml", "stand on the standard library"),
+        ("ledger", "print('x')", "prints"),
+        ("ledger", "import sys\nsys.exit(1)", "ledger:2: ends the process"),
+        ("ledger", "raise SystemExit", "ends the process"),
+        ("ledger", "from sys import exit as leave", "ends the process"),
+        ("ledger", "import os\nos._exit(1)", "ends the process"),
+    ],
+)
+def test_a_broken_rule_is_found(module: str, source: str, words: str) -> None:
+    found = faults(module, source, TOY)
+    assert len(found) == 1
+    assert words in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("codec", "import json, hashlib\nfrom gitledger import errors\nfrom gitledger.errors import BadData"),
+        ("fold", "from gitledger import codec, layout"),
+        ("render.text", "from gitledger.render import text\nfrom gitledger import __version__"),
+        ("gitstore", "import pygit2"),
+        ("gitcli", "import subprocess"),
+        ("cli", "import click, sys\nprint('x')\nsys.exit(2)"),
+        ("ledger", "sprint = self.print\nfingerprint(1)"),
+    ],
+)
+def test_what_keeps_the_rules_is_let_through(module: str, source: str) -> None:
+    assert faults(module, source, TOY) == []
