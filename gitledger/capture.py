@@ -52,7 +52,8 @@ def main(argv: list[str]) -> int | None:
                 log(found.common, f"hook {client} {event}: no ledger {wanted or 'main'} here; name one by --ledger")
             return 0
         place = os.path.join(gitdir.state(found.common), "wal", name)
-        wal.append(place, client, event, payload, now_ms=time.time_ns() // 1_000_000, rand=os.urandom(10))
+        now = time.time_ns() // 1_000_000
+        wal.append(place, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
         if cut:
             log(found.common, f"hook {client} {event}: the payload was cut at {LIMIT} bytes")
     except (Exception, KeyboardInterrupt) as e:

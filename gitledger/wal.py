@@ -1,6 +1,6 @@
 """The write-ahead log: one checksummed text line per entry, synced before it is acknowledged.
 
-    GL1 <crc32> <id> <at> <client> <event> <payload, with \\ and newline escaped>\\n
+    GL1 <crc32> <id> <at> <client> <event> <worktree, %-escaped> <payload, with \\ and newline escaped>\\n
 
 `<common>/gitledger/wal/<ledger>/` holds `current.wal`, which writers append to; `<uuid7>.wal`, which never
 change again (sealed, or spilled by a writer that could not have the lock); and `damaged/`, lines that could
@@ -41,19 +41,28 @@ _ABANDONED = 3600  # seconds after which an unfinished spill file has no live wr
 
 
 class Entry:
-    """One line of the log: `payload` is what the client sent, byte for byte."""
+    """One line of the log: `payload` is what the client sent, byte for byte; `worktree` is where, by git's name."""
 
-    __slots__ = ("at", "client", "event", "id", "payload")
+    __slots__ = ("at", "client", "event", "id", "payload", "worktree")
 
-    def __init__(self, id: str, at: str, client: str, event: str, payload: bytes) -> None:  # noqa: A002
+    def __init__(
+        self,
+        id: str,  # noqa: A002 (the word that events have for it)
+        at: str,
+        client: str,
+        event: str,
+        payload: bytes,
+        worktree: str = "main",
+    ) -> None:
         self.id = id
         self.at = at
         self.client = client
         self.event = event
         self.payload = payload
+        self.worktree = worktree
 
     def __repr__(self) -> str:
-        return f"Entry({self.id} {self.at} {self.client} {self.event}, {len(self.payload)} bytes)"
+        return f"Entry({self.id} {self.at} {self.client} {self.event} {self.worktree}, {len(self.payload)} bytes)"
 
 
 # ── values ───────────────────────────────────────────────────────────────────────────────────
@@ -73,16 +82,18 @@ def at(ms: int) -> str:
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms % 1000:03}Z"
 
 
-def is_word(text: str) -> bool:
-    """True where `text` may name a client or an event: `[a-z0-9_.-]+`."""
-    return text != "" and not text.strip(_WORD)
+def is_word(text: str, more: str = "") -> bool:
+    """True where `text` may name a client or an event: `[a-z0-9_.-]+`, with the characters of `more`."""
+    return text != "" and not text.strip(_WORD + more)
 
 
 def encode(entry: Entry) -> bytes:
-    """The entry as its one line, whatever its payload holds; ValueError where client or event is no word."""
-    if not (is_word(entry.client) and is_word(entry.event)):
-        raise ValueError(f"client and event must be words of [a-z0-9_.-]: {entry.client!r} {entry.event!r}")
-    head = f"{entry.id} {entry.at} {entry.client} {entry.event} ".encode("ascii")
+    """The entry as its one line, whatever its payload holds; ValueError where id, client or event is no word."""
+    if not (is_word(entry.id) and is_word(entry.client) and is_word(entry.event) and is_word(entry.at.lower(), ":")):
+        raise ValueError(f"id, client and event must be words of [a-z0-9_.-]: {entry}")
+    safe = _WORD + _WORD.upper()
+    place = "".join(chr(b) if chr(b) in safe else f"%{b:02x}" for b in os.fsencode(entry.worktree))
+    head = f"{entry.id} {entry.at} {entry.client} {entry.event} {place} ".encode("ascii")
     body = head + entry.payload.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
     return b"GL1 %08x %b\n" % (zlib.crc32(body), body)
 
@@ -94,13 +105,15 @@ def decode(line: bytes) -> Entry:
         raise ValueError("is not a line of this log" if line.endswith(b"\n") else "ends in the middle")
     if b"%08x" % zlib.crc32(parts[2]) != parts[1]:
         raise ValueError("does not match its checksum" if line.endswith(b"\n") else "ends in the middle")
-    words = parts[2].split(b" ", 4)
-    if len(words) != 5:
+    words = parts[2].split(b" ", 5)
+    if len(words) != 6:
         raise ValueError("lacks a field")
-    ident, at, client, event = (word.decode("ascii") for word in words[:4])
+    ident, at, client, event, place = (word.decode("ascii") for word in words[:5])
+    plain, *escaped = place.split("%")
+    worktree = plain.encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in escaped)
     # Pairs of backslashes first: only then is a backslash before an n a newline.
-    payload = b"\\".join(part.replace(b"\\n", b"\n") for part in words[4].split(b"\\\\"))
-    return Entry(ident, at, client, event, payload)
+    payload = b"\\".join(part.replace(b"\\n", b"\n") for part in words[5].split(b"\\\\"))
+    return Entry(ident, at, client, event, payload, os.fsdecode(worktree))
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +138,15 @@ def create(folder: str) -> None:
 
 
 def append(
-    folder: str, client: str, event: str, payload: bytes, *, now_ms: int, rand: bytes, wait: float = 0.25
+    folder: str,
+    client: str,
+    event: str,
+    payload: bytes,
+    *,
+    now_ms: int,
+    rand: bytes,
+    worktree: str = "main",
+    wait: float = 0.25,
 ) -> Entry:
     """Log one entry and return it; when this returns, the entry is on disk and a crash cannot lose it.
 
@@ -133,7 +154,23 @@ def append(
     process wedges nobody. `rand` is ten random bytes. Raises ValueError for a bad word, BadData for a payload
     that is too large, NoLedger, CannotWrite and IOFailed; then the log is as it was.
     """
-    entry = Entry(uuid7(now_ms, rand), at(now_ms), client, event, payload)
+    ident = uuid7(now_ms, rand)
+    return append_entry(folder, ident, at(now_ms), client, event, payload, worktree, wait=wait)
+
+
+def append_entry(
+    folder: str,
+    id: str,  # noqa: A002 (the word that events have for it)
+    at: str,
+    client: str,
+    event: str,
+    payload: bytes,
+    worktree: str = "main",
+    *,
+    wait: float = 0.25,
+) -> Entry:
+    """`append` for an event that has its id and time already."""
+    entry = Entry(id, at, client, event, payload, worktree)
     line = encode(entry)
     if len(line) > MAX_LINE:
         raise BadData(f"an event of {len(payload)} bytes is too large for the log; send at most {MAX_LINE // 2}")

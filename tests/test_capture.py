@@ -116,10 +116,12 @@ def test_a_repository_without_a_ledger_is_passed_over_for_one_that_has_it(ours: 
 
 
 @pytest.mark.process
-def test_a_linked_worktree_logs_to_the_ledger_of_its_repository(ours: Repo, tmp_path: Path) -> None:
+def test_a_linked_worktree_logs_to_its_repositorys_ledger_under_its_own_name(ours: Repo, tmp_path: Path) -> None:
     ours.git("worktree", "add", "-q", str(tmp_path / "linked"))
     hook(b"{}", cwd=tmp_path / "linked")
-    assert logged(ours) == [("generic", "turn", b"{}")]
+    hook(b"{}", cwd=ours.path)
+    entries, _ = wal.pending(os.path.join(gitdir.state(str(ours.path / ".git")), "wal", "main"))
+    assert [entry.worktree for entry in entries] == ["linked", "main"]
 
 
 @pytest.mark.process

@@ -86,6 +86,14 @@ def test_any_payload_is_one_line_and_comes_back(payload: bytes) -> None:
     assert (entry.client, entry.event, entry.payload) == ("generic", "turn", payload)
 
 
+@pytest.mark.parametrize("name", ["main", "", "a b", "50%", "ä/%25\n", "\udcff", "MiXed"])
+def test_a_worktree_of_any_name_comes_back(name: str) -> None:
+    line = wal.encode(wal.Entry("i", "t", "c", "e", b"a b", name))
+    assert line.count(b" ") == 8
+    entry = wal.decode(line)
+    assert (entry.worktree, entry.payload) == (name, b"a b")
+
+
 @given(st.lists(st.sampled_from([b"\\", b"\n", b"n", b"\r", b" "])).map(b"".join))
 def test_escapes_are_undone_exactly_even_where_they_meet(payload: bytes) -> None:
     assert wal.decode(wal.encode(wal.Entry("i", "t", "c", "e", payload))).payload == payload
@@ -93,8 +101,8 @@ def test_escapes_are_undone_exactly_even_where_they_meet(payload: bytes) -> None
 
 def test_the_frame_is_what_the_format_says(log: str) -> None:
     wal.append(log, "generic", "turn", b'{"a":\n"\\"}', now_ms=NOW, rand=ZERO)
-    line = b'01a22cee-66d3-7000-8000-000000000000 2026-11-30T14:49:11.123Z generic turn {"a":\\n"\\\\"}\n'
-    assert current(log).read_bytes() == b"GL1 08476976 " + line
+    line = b'01a22cee-66d3-7000-8000-000000000000 2026-11-30T14:49:11.123Z generic turn main {"a":\\n"\\\\"}\n'
+    assert current(log).read_bytes() == b"GL1 d22072a3 " + line
 
 
 @given(st.data())
@@ -112,6 +120,10 @@ def test_a_client_or_event_that_is_no_word_is_refused(log: str, word: str) -> No
         wal.append(log, word, "turn", b"", now_ms=NOW, rand=ZERO)
     with pytest.raises(ValueError, match="words"):
         wal.append(log, "generic", word, b"", now_ms=NOW, rand=ZERO)
+    with pytest.raises(ValueError, match="words"):
+        wal.append_entry(log, word, wal.at(NOW), "generic", "turn", b"")
+    with pytest.raises(ValueError, match="words"):
+        wal.append_entry(log, wal.uuid7(NOW, ZERO), f"{word} ", "generic", "turn", b"")
     assert os.listdir(log) == []
 
 
@@ -144,6 +156,12 @@ def test_sealing_an_empty_or_missing_log_makes_no_file(log: str) -> None:
     current(log).touch()
     wal.seal(log)
     assert os.listdir(log) == [wal.CURRENT]
+
+
+def test_an_event_that_has_its_id_and_time_keeps_them(log: str) -> None:
+    wal.append_entry(log, wal.uuid7(7, ZERO), wal.at(7), "gitledger", "note", b"{}", "side")
+    [entry] = wal.pending(log)[0]
+    assert (entry.id, entry.at, entry.worktree) == (wal.uuid7(7, ZERO), "1970-01-01T00:00:00.007Z", "side")
 
 
 def test_an_entry_that_is_there_twice_is_returned_once(log: str) -> None:
