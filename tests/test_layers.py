@@ -50,7 +50,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("view", "codec"): "a view reads records from their bytes",
     ("view", "fold"): "a view is the records with the newest events folded on top",
     ("view", "layout"): "a view knows where a record lies",
-    ("render", "codec"): "a bound is on canonical bytes, and a digest is over them",
+    ("render", "codec"): "a record is cut by what its canonical bytes measure",
     ("render", "view"): "indexes and briefings are rendered from a view",
     ("render", "layout"): "documents link to each other by the paths of the tree",
     ("render", "proof"): "a document says whether a proof still holds",
