@@ -282,17 +282,22 @@ def index_row(kind: Kind, record: Record) -> Row:
     born = record.fields.get("at")
     row: Row = {
         "state": "open" if is_open(kind, record) else "closed",
-        "status": record.get("status", ""),
-        "title": record.get("title", ""),
-        "task": record.get("task"),
-        "at": born[0] if born else "",
+        "status": _text(record, "status"),
+        "title": _text(record, "title"),
+        "task": _text(record, "task") or None,
+        "at": _text(record, "at"),
         "born": [born[1].lamport, born[1].writer, born[1].seq] if born else [],
     }
     if kind is layout.TASK:
+        row["area"] = _text(record, "area")
         # It becomes part of a path, and another writer may have set it to anything.
-        row["slug"] = re.sub(r"[^a-z0-9-]", "", str(record.get("slug", "")))[:60]
-        row["area"] = record.get("area", "")
+        row["slug"] = re.sub(r"[^a-z0-9-]", "", _text(record, "slug"))[:60]
     return row
+
+
+def _text(record: Record, name: str) -> str:
+    value = record.get(name)
+    return value if isinstance(value, str) else ""
 
 
 _CLOSED = {
