@@ -102,7 +102,7 @@ def _writers(desk: Desk, tip: Oid) -> dict[str, str]:
             data = objects.read(desk.store.get, tip, f"keys/{name}")
             try:
                 record = read_record(data or b"", f"keys/{name}")
-                found[writer] = signing.fingerprint(record.get("public_key", ""))
+                found[writer] = signing.parse_public_key(record.get("public_key", "")).fingerprint
             except LedgerError:
                 continue  # a damaged key file trusts nobody; fsck names it
     return found

@@ -74,7 +74,7 @@ def checkpoint(
     }
     records = {
         key: Change(fields),
-        layout.PROJECT: Change({"checkpoint": pointer}),
+        layout.PROJECT: Change({"checkpoint": pointer, "missing": None}),
         layout.worktree_key(hand.writer, hand.worktree): Change(
             {
                 "name": hand.worktree,

@@ -1,0 +1,64 @@
+"""One file per command; `command` in each is what the group loads. What they share on the terminal stands here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from gitledger.cli import Words
+    from gitledger.ledger import Ledger
+    from gitledger.model import Key
+    from gitledger.view import View
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(function: F) -> F:
+    """`--json`: the same facts for programs; shapes are in docs/json.md."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+
+
+def put(text: str) -> None:
+    """Print text that is safe for a terminal already, as UTF-8 whatever the locale says."""
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def put_json(value: Any) -> None:
+    """Print a value as JSON for programs, with every non-ASCII character escaped."""
+    put(json.dumps(value, indent=1, sort_keys=False))
+
+
+def opened(ctx: click.Context) -> Ledger:
+    """The ledger that the words before the command mean."""
+    words: Words = ctx.obj
+    return words.open()
+
+
+def task_key(ledger: Ledger, view: View, text: str | None) -> Key:
+    """The task that `text` names, or the active one where it is None; raise NoSuchRecord with what to do."""
+    from gitledger import layout, tasks
+    from gitledger.errors import NoSuchRecord
+
+    if text:
+        return view.resolve(text, layout.TASK, ledger.desk.writer.id)
+    key = tasks.active(view, ledger.desk.writer.id, ledger.gitdir.worktree)
+    if key is None:
+        raise NoSuchRecord("no task is active here; name one, or begin one with: gitledger task start ID")
+    return key
+
+
+def optional_task(ledger: Ledger, view: View, text: str | None) -> Key | None:
+    """The task that `text` names, the active one where it is None, or None for "-" or where none is active."""
+    from gitledger import layout, tasks
+
+    if text == "-":
+        return None
+    if text:
+        return view.resolve(text, layout.TASK, ledger.desk.writer.id)
+    return tasks.active(view, ledger.desk.writer.id, ledger.gitdir.worktree)

@@ -1,0 +1,85 @@
+"""gitledger hook: what the clients' shims call, with the payload on stdin.
+
+`prompt`, `tool` and `turn` never come here: they are captured by the fast path in `__main__`. A start prints the
+briefing, a compaction makes a checkpoint or is refused, an end closes the session; every other event prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+
+from gitledger import capture, gitdir, wal
+from gitledger.commands import put
+
+CLIENTS = ("generic",)
+EVENTS = ("start", "prompt", "tool", "turn", "compact", "end")
+
+
+@click.command()
+@click.argument("client", type=click.Choice(CLIENTS))
+@click.argument("event", type=click.Choice(EVENTS))
+@click.pass_context
+def command(ctx: click.Context, client: str, event: str) -> None:
+    """Take an agent's event; its payload is on stdin.
+
+    In a repository without a ledger nothing is written and nothing is said. Only a compaction can fail: without a
+    durable checkpoint it exits non-zero, and the client is meant to refuse it.
+    """
+    payload, _ = capture.read_stdin(capture.LIMIT, capture.DEADLINE)
+    if os.environ.get("GITLEDGER_DISABLE"):
+        return
+    found = _place(ctx.obj.path, payload)
+    name = gitdir.choose(found.common, ctx.obj.ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
+    if found is None or name is None:
+        return
+    strict = event == "compact"
+    try:
+        # The receipt comes before any guard, so that "did not fire" and "fired and failed" can be told apart.
+        folder = os.path.join(gitdir.state(found.common), "wal", name)
+        wal.append(
+            folder,
+            client,
+            event,
+            payload,
+            now_ms=time.time_ns() // 1_000_000,
+            rand=os.urandom(10),
+            worktree=found.worktree,
+        )
+    except Exception as e:
+        capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
+        if strict and not isinstance(e, OSError):
+            pass  # the checkpoint itself says what is wrong
+    if event not in ("start", "compact", "end"):
+        return
+    from gitledger import discover, schema
+    from gitledger.errors import LedgerError
+
+    try:
+        ledger = discover.open(found.top or found.common, ledger=name)
+        said, _ = schema.read_generic(payload)
+        from gitledger.clients import events
+
+        text = {"start": events.start, "compact": events.compact, "end": events.end}[event](ledger, client, said)
+        if text:
+            put(text)
+    except (LedgerError, OSError) as e:
+        capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
+        if strict:
+            raise
+    except Exception as e:
+        if strict:
+            raise
+        capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
+
+
+def _place(path: str, payload: bytes) -> gitdir.GitDir | None:
+    if path != ".":
+        return gitdir.find(path)
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    return capture.locate(payload, os.environ, here)

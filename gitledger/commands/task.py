@@ -1,0 +1,333 @@
+"""gitledger task: the life of a task, from discovered to done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitledger.commands import json_option, opened, put, put_json, task_key
+
+if TYPE_CHECKING:
+    from gitledger.model import Draft, Key
+    from gitledger.tasks import Hand
+    from gitledger.view import View
+
+STATUSES = ("active", "blocked", "planned", "discovered", "done", "dropped")
+
+
+@click.group()
+def command() -> None:
+    """Add, start, prove and finish tasks.
+
+    A task has exactly one next action, and is done when every acceptance criterion has evidence. Where a command
+    takes an optional ID, the active task of this work tree is meant.
+    """
+
+
+@command.command()
+@click.argument("title")
+@click.option("--goal", default="", metavar="TEXT", help="What it is for.")
+@click.option("--accept", multiple=True, metavar="TEXT", help="An acceptance criterion; may be given several times.")
+@click.option("--area", default="", metavar="TEXT", help="The part of the project it belongs to.")
+@click.option("--parent", metavar="ID", help="The task it is a part of.")
+@click.option("--depends", multiple=True, metavar="ID", help="A task that must be done before.")
+@click.option("--status", type=click.Choice(["discovered", "planned"]), default="planned", show_default=True)
+@click.pass_context
+def add(
+    ctx: click.Context,
+    title: str,
+    goal: str,
+    accept: tuple[str, ...],
+    area: str,
+    parent: str | None,
+    depends: tuple[str, ...],
+    status: str,
+) -> None:
+    """Add a task and print its id. It never takes the place of the active one."""
+    from gitledger import layout, tasks
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        others = tuple(view.resolve(d, layout.TASK, hand.writer) for d in depends)
+        above = view.resolve(parent, layout.TASK, hand.writer) if parent else None
+        key, draft = tasks.add(
+            view, hand, title, goal=goal, accept=accept, area=area, parent=above, depends=others, status=status
+        )
+        return key.partition("@")[0], draft
+
+    put(ledger.record(build))
+
+
+@command.command("list")
+@click.option(
+    "--status", "wanted", multiple=True, type=click.Choice(STATUSES), help="Only these; open ones by default."
+)
+@click.option("--all", "everything", is_flag=True, help="Finished and dropped ones too.")
+@json_option
+@click.pass_context
+def list_(ctx: click.Context, wanted: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """List tasks."""
+    from gitledger import layout
+    from gitledger.render.text import line
+
+    ledger = opened(ctx)
+    view = ledger.view()
+    rows = []
+    for key, row in view.walk(layout.TASK):
+        if row["status"] in wanted if wanted else (everything or row["state"] == "open"):
+            rows.append({"id": view.name(key), "status": row["status"], "title": row["title"], "area": row["area"]})
+    if as_json:
+        put_json(rows)
+    elif rows:
+        put("\n".join(f"{r['id']:<8} {r['status']:<10} {line(r['title'], 100)}" for r in rows))
+    else:
+        put("No tasks. Add one with: gitledger task add TITLE")
+
+
+@command.command()
+@click.argument("id", required=False)
+@json_option
+@click.pass_context
+def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A002
+    """Show a task: its document, or its fields as JSON."""
+    ledger = opened(ctx)
+    view = ledger.view()
+    key = task_key(ledger, view, id)
+    if as_json:
+        put_json(as_value(view, key))
+        return
+    from gitledger.render import tree
+
+    changed = tree.changes_of(view, key)
+    put(b"\n".join(data for path, data in sorted(changed.items()) if path.endswith("/TASK.md")).decode())
+
+
+def as_value(view: View, key: Key) -> dict[str, Any]:
+    """A task as plain JSON: fields without stamps, lists with the names people use."""
+    from gitledger import proof
+
+    record = view.need(key)
+    value: dict[str, Any] = {"id": view.name(key), "key": key}
+    value |= {name: v for name, (v, _) in sorted(record.fields.items())}
+    value["criteria"] = [
+        {"id": c.name, "text": c.text, "state": c.state, "met": c.met, "proof": c.proof} for c in proof.criteria(record)
+    ]
+    for listed in ("evidence", "completed", "depends", "links"):
+        value[listed] = record.listed(listed)
+    return value
+
+
+@command.command()
+@click.argument("id")
+@click.pass_context
+def plan(ctx: click.Context, id: str) -> None:  # noqa: A002
+    """Make a discovered, blocked or active task a planned one."""
+    _move(ctx, id, "planned")
+
+
+@command.command()
+@click.argument("id")
+@click.option("--next", "next_action", metavar="TEXT", help="Its next action.")
+@click.pass_context
+def start(ctx: click.Context, id: str, next_action: str | None) -> None:  # noqa: A002
+    """Make a task the active one of this work tree; the one before it goes back to planned."""
+    from gitledger import layout, tasks
+    from gitledger.model import Change
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = view.resolve(id, layout.TASK, hand.writer)
+        draft, before = tasks.start(view, hand, key)
+        if next_action is not None:
+            told = tasks.body(next_action, "next action").strip()
+            draft.records[key] = Change({**draft.records[key].set, "next": told, "next_at": draft.at})
+        set_aside = f"; {view.name(before)} is planned again" if before else ""
+        return f"{view.name(key)} is active{set_aside}", draft
+
+    put(ledger.record(build))
+
+
+@command.command("next")
+@click.argument("words", nargs=-1, required=True, metavar="[ID] TEXT")
+@click.pass_context
+def next_(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Set the one next action of a task."""
+    from gitledger import tasks
+    from gitledger.errors import Usage
+
+    if len(words) > 2:
+        raise Usage("put the next action into quotes: gitledger task next [ID] TEXT")
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = task_key(ledger, view, words[0] if len(words) == 2 else None)
+        return f"{view.name(key)} next action set", tasks.set_next(view, hand, key, words[-1])
+
+    put(ledger.record(build))
+
+
+@command.command()
+@click.argument("id", required=False)
+@click.option("--reason", required=True, metavar="TEXT", help="What stands in the way.")
+@click.pass_context
+def block(ctx: click.Context, id: str | None, reason: str) -> None:  # noqa: A002
+    """Block a task, with a blocker that says why; prints the blocker's id."""
+    from gitledger import entries
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key, draft = entries.block(view, hand, reason, task_key(ledger, view, id))
+        return key.partition("@")[0], draft
+
+    put(ledger.record(build))
+
+
+@command.command()
+@click.argument("id")
+@click.pass_context
+def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
+    """Make a blocked task active again; resolve its blockers with gitledger blocker resolve."""
+    _move(ctx, id, "active")
+
+
+@command.command()
+@click.argument("id", required=False)
+@click.option("--accept-unproven", default="", metavar="REASON", help="Finish without evidence; the reason shows.")
+@click.pass_context
+def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
+    """Finish a task whose acceptance criteria all have evidence."""
+    from gitledger import tasks
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = task_key(ledger, view, id)
+        return f"{view.name(key)} is done", tasks.done(view, hand, key, accept_unproven)
+
+    put(ledger.record(build))
+
+
+@command.command()
+@click.argument("id")
+@click.option("--reason", default="", metavar="TEXT", help="Why.")
+@click.pass_context
+def drop(ctx: click.Context, id: str, reason: str) -> None:  # noqa: A002
+    """Drop a task; it stays in the ledger."""
+    from gitledger import tasks
+
+    _move(ctx, id, "dropped", summary=tasks.title(reason, "reason") if reason else "Dropped.")
+
+
+@command.command()
+@click.argument("id", required=False)
+@click.option("--title", metavar="TEXT")
+@click.option("--goal", metavar="TEXT")
+@click.option("--scope", metavar="TEXT")
+@click.option("--non-goals", metavar="TEXT")
+@click.option("--area", metavar="TEXT")
+@click.option("--summary", metavar="TEXT", help="One line on the state.")
+@click.option("--accept", multiple=True, metavar="TEXT", help="Add an acceptance criterion.")
+@click.option("--drop-criterion", multiple=True, metavar="C", help="Drop a criterion, such as c2; it stays on record.")
+@click.option("--completed", multiple=True, metavar="TEXT", help="Note completed work.")
+@click.pass_context
+def edit(
+    ctx: click.Context,
+    id: str | None,  # noqa: A002
+    accept: tuple[str, ...],
+    drop_criterion: tuple[str, ...],
+    completed: tuple[str, ...],
+    **fields: str | None,
+) -> None:
+    """Change a task's fields and criteria; without options, in $EDITOR."""
+    from gitledger import tasks
+
+    ledger = opened(ctx)
+    chosen = {name: text for name, text in fields.items() if text is not None}
+    if not (chosen or accept or drop_criterion or completed):
+        from gitledger import form
+
+        view = ledger.view()
+        record = view.need(task_key(ledger, view, id))
+        names = ("title", "goal", "scope", "non_goals", "area", "summary")
+        before = {name: record.get(name, "") or "" for name in names}
+        chosen = form.changed(before, click.edit(form.write(before), extension=".yaml"))
+        if not chosen:
+            put("Nothing changed.")
+            return
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = task_key(ledger, view, id)
+        draft = tasks.edit(view, hand, key, fields=chosen, accept=accept, drop=drop_criterion, completed=completed)
+        return f"{view.name(key)} changed", draft
+
+    put(ledger.record(build))
+
+
+@command.command()
+@click.argument("id", required=False)
+@click.option("--run", "run_command", metavar="CMD", help="Run a command and record its exit status.")
+@click.option("--commit", metavar="REV", help="A commit that shows it.")
+@click.option("--path", metavar="FILE", help="A file that shows it; its blob id is recorded.")
+@click.option("--claim", metavar="TEXT", help="A claim without proof; shows as UNVERIFIED.")
+@click.option("--criterion", default="", metavar="C", help="The criterion it is for, such as c1.")
+@click.option("--completed", default="", metavar="TEXT", help="The completed work it shows.")
+@click.pass_context
+def evidence(
+    ctx: click.Context,
+    id: str | None,  # noqa: A002
+    run_command: str | None,
+    commit: str | None,
+    path: str | None,
+    claim: str | None,
+    criterion: str,
+    completed: str,
+) -> None:
+    """Record evidence: a command with its exit status, a commit, a file, or a bare claim."""
+    from gitledger import evidence as proofs
+    from gitledger import tasks
+    from gitledger.errors import Usage
+
+    given = [x for x in (run_command, commit, path, claim) if x is not None]
+    if len(given) != 1:
+        raise Usage("give exactly one of --run, --commit, --path, --claim")
+    ledger = opened(ctx)
+    view = ledger.view()
+    key = task_key(ledger, view, id)
+    if criterion:  # before a long command runs for nothing
+        tasks.find_item(view.need(key), "criteria", criterion, view.name(key))
+    if run_command is not None:
+        piece = proofs.run(ledger.gitdir, run_command, ledger.position(fingerprint=False))
+    elif commit is not None:
+        piece = proofs.commit(ledger.gitdir, commit)
+    elif path is not None:
+        piece = proofs.path(ledger.gitdir, path)
+    else:
+        piece = {"kind": "claim", "text": tasks.title(claim or "", "claim")}
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        from gitledger import proof
+
+        draft = tasks.evidence(view, hand, key, piece, criterion, completed)
+        return f"{view.name(key)} {proof.state(piece)}: {proof.words(piece)}", draft
+
+    from gitledger.render.text import line
+
+    put(line(ledger.record(build)))
+    if piece.get("exit"):
+        ctx.exit(1)
+
+
+def _move(ctx: click.Context, text: str, status: str, **fields: str) -> None:
+    from gitledger import layout, tasks
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = view.resolve(text, layout.TASK, hand.writer)
+        return f"{view.name(key)} is {status}", tasks.move(view, hand, key, status, **fields)
+
+    put(ledger.record(build))
