@@ -79,7 +79,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """Imports within one layer, each with its reason."""
 
-STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "signing", "demo", "commands", "evidence"})
+STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "process", "signing", "demo", "commands", "evidence"})
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
 SPEAKS = frozenset({"cli", "commands", "capture", "__main__"})
 KNOWS_CLICK = frozenset({"cli", "commands"})
