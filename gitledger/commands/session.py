@@ -65,14 +65,16 @@ def list_(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         put_json(rows)
     elif rows:
-        put(
-            "\n".join(
-                f"{r['id']}  {line(str(r['client']), 20):<10} {line(str(r['worktree']), 30):<10} last {r['last_at']}  client {r['process']}"
-                for r in rows
-            )
-        )
+        put("\n".join(_row(r) for r in rows))
     else:
         put("No session is open.")
+
+
+def _row(row: dict[str, str | None]) -> str:
+    from gitledger.render.text import line
+
+    client, worktree = line(str(row["client"]), 20), line(str(row["worktree"]), 30)
+    return f"{row['id']}  {client:<10} {worktree:<10} last {row['last_at']}  client {row['process']}"
 
 
 @command.command()
