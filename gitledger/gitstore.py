@@ -150,7 +150,8 @@ class GitStore:
                 if now != old:
                     raise store.stale(self.ref, old, now) from e
                 lock = os.path.join(self.common, self.ref) + ".lock"
-                if "failed to lock file" not in str(e):
+                # Two words for a held lock: seen at once, or by the open(2) that lost.
+                if "failed to lock file" not in str(e) and not ("locked file" in str(e) and "File exists" in str(e)):
                     raise _failure(f"{self.ref} in {self.common} cannot be moved", e) from e
                 if time.monotonic() >= until:
                     raise store.lock_is_held(lock) from e

@@ -118,7 +118,12 @@ class PlumbingStore:
     def _info(self, names: Sequence[str]) -> list[tuple[Oid, Kind] | None]:
         found: list[tuple[Oid, Kind] | None] = []
         for at in range(0, len(names), _BATCH):
-            found += self._child().info(names[at : at + _BATCH])
+            some = names[at : at + _BATCH]
+            try:
+                found += self._child().info(some)
+            except MissingObject:
+                # Only where a partial clone lacks one of them and git is old; asked one by one, the others answer.
+                found += [None] if len(some) == 1 else [row for name in some for row in self._info([name])]
         return found
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────
@@ -307,10 +312,16 @@ class _Child:
                 check=False,
                 extra_env=_NO_NETWORK,
             )
+            if "from promisor remote" in answer.err:
+                raise store.object_is_missing(name, self._common)
             if answer.code not in (0, _USAGE) and code != _USAGE:
                 raise gitcli.failure(["cat-file"], answer, self._common)
             raise IOFailed(f"git cat-file in {self._common} ended with {code}: run `git fsck` to see what is hurt")
         self._buffer += data
+
+    def __del__(self) -> None:
+        if getattr(self, "alive", False):  # a store that nobody closed; the child itself ends with us in any case
+            self.close()
 
     def close(self) -> None:
         self.alive = False
