@@ -102,7 +102,7 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
     def build(view: View) -> Plan:
         return Plan("genesis", (draft,), f"Begin ledger {name}: {title}", ("The first commit of this ledger.",))
 
-    written = transaction.commit(desk, build)
+    written = transaction.commit(desk, build, genesis=True)
     if written is None:
         raise AssertionError("a genesis plan always makes a commit")
     begun = pins.Pins(uuid, written.commit, (desk.writer.key.fingerprint,)).remember(written.commit)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gitledger import ingest, layout, lock, objects, pins, signing, store, wal
-from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, StaleTip
+from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position
 from gitledger.render import tree
@@ -103,17 +103,17 @@ def fold_pending(desk: Desk, view: View, entries: list[wal.Entry]) -> ingest.Ing
     return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)
 
 
-def commit(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None:
+def commit(desk: Desk, build: Callable[[View], Plan | None], *, genesis: bool = False) -> Written | None:
     """Make one commit of what is pending and what `build` adds; None where `build` finds nothing to do.
 
     `build` sees the ledger with the WAL folded in and may be called again when another writer was faster. Raises a
-    LedgerError and changes nothing when any step fails.
+    LedgerError and changes nothing when any step fails. Only with `genesis` may the branch be absent.
     """
     with lock.held(desk.home.lock, deadline=LOCK_DEADLINE):  # 1
         wal.seal(desk.home.wal)
         for attempt in range(ATTEMPTS):
             try:
-                return _attempt(desk, build)
+                return _attempt(desk, build, genesis)
             except (StaleTip, MissingObject):
                 # A writer outside this clone's lock (a fetch, another tool) moved the ref, or a `git gc --prune=now`
                 # took new objects before the ref named them: build again on the tip as it is now.
@@ -122,8 +122,11 @@ def commit(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None:
     raise AssertionError("unreachable")
 
 
-def _attempt(desk: Desk, build: Callable[[View], Plan | None]) -> Written | None:
+def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) -> Written | None:
     tip = desk.store.tip()
+    if tip is None and not genesis:
+        # A new root here would be another ledger under the same name.
+        raise NoLedger(f"the branch {desk.store.ref} is gone; bring it back from a remote, another clone or its reflog")
     view = view_at(desk, tip)
     sealed = wal.sealed(desk.home.wal)
     entries = [entry for _, found, _ in sealed for entry in found]
