@@ -344,7 +344,7 @@ def pending(folder: str) -> tuple[list[Entry], list[Finding]]:
                 findings += faults
     finally:
         os.close(place)
-    return list({entry.id: entry for entry in reversed(entries)}.values())[::-1], findings
+    return list({entry.id: entry for entry in entries}.values()), findings
 
 
 def sealed(folder: str) -> list[tuple[str, list[Entry], list[Finding]]]:

@@ -195,9 +195,16 @@ def test_other_words_are_left_to_the_whole_program_before_anything_is_read(words
 
 
 # ── stdin ────────────────────────────────────────────────────────────────────────────────────
+NEVER = """
+from gitledger import capture
+capture.DEADLINE = float(sys.argv[1])
+sys.exit(capture.main(["hook", "generic", "turn"]))
+"""
+
+
 @pytest.mark.process
 def test_a_stdin_that_never_closes_ends_with_the_json_value(ours: Repo) -> None:
-    process = start("hook", "generic", "turn", cwd=ours.path)
+    process = run_in(NEVER, "3600", cwd=ours.path)
     assert process.stdin is not None
     process.stdin.write(b'{"turn": 1}\n')
     process.stdin.flush()
@@ -206,17 +213,10 @@ def test_a_stdin_that_never_closes_ends_with_the_json_value(ours: Repo) -> None:
     assert logged(ours) == [("generic", "turn", b'{"turn": 1}\n')]
 
 
-NEVER = """
-from gitledger import capture
-capture.DEADLINE = 0.3
-sys.exit(capture.main(["hook", "generic", "turn"]))
-"""
-
-
 @pytest.mark.parametrize("sent", [b"", b'{"turn": ', b"no JSON"])
 @pytest.mark.process
 def test_a_stdin_that_never_closes_ends_at_the_deadline(ours: Repo, sent: bytes) -> None:
-    process = run_in(NEVER, cwd=ours.path)
+    process = run_in(NEVER, "0.3", cwd=ours.path)
     assert process.stdin is not None
     process.stdin.write(sent)
     process.stdin.flush()
@@ -249,6 +249,19 @@ def test_five_megabytes_are_kept_and_what_is_more_is_read_and_said_to_be_cut(our
     assert logged(ours)[1] == ("generic", "turn", longer[: capture.LIMIT])
     [line] = complaints(ours)
     assert line.endswith(f"hook generic turn: the payload was cut at {capture.LIMIT} bytes")
+
+
+@pytest.mark.process
+def test_what_is_cut_is_not_kept_in_memory(tmp_path: Path) -> None:
+    script = """
+import tracemalloc
+from gitledger import capture
+tracemalloc.start()
+text, cut = capture.read_stdin(1000, 60)
+print(len(text), cut, tracemalloc.get_traced_memory()[1] < 1_000_000)
+"""
+    process = run_in(script, cwd=tmp_path)
+    assert process.communicate(b"x" * 20_000_000, timeout=60)[0] == b"1000 True True\n"
 
 
 @pytest.mark.process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -111,6 +112,24 @@ def test_a_lock_file_removed_by_hand_does_not_let_two_in(tmp_path: Path) -> None
             assert path.read_text() == f"{os.getpid()}\n"
             with pytest.raises(LockHeld), lock.held(str(path), deadline=0):
                 pytest.fail("held twice")
+
+
+def test_a_lock_file_removed_between_opening_and_locking_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lock"
+    real = fcntl.flock
+    calls: list[int] = []
+
+    def flock(fd: int, how: int) -> None:
+        if not calls:
+            path.unlink()
+        calls.append(how)
+        real(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with lock.held(str(path), deadline=1):
+        assert path.read_text() == f"{os.getpid()}\n"
 
 
 def test_the_file_is_the_users_alone_and_not_inherited(tmp_path: Path) -> None:

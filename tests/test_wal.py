@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import multiprocessing
 import os
 import random
@@ -14,6 +15,7 @@ import time
 import tracemalloc
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -302,6 +304,72 @@ def test_a_log_folder_that_is_a_symlink_is_refused(log: str, tmp_path: Path) -> 
     assert os.listdir(log) == []
 
 
+# ── what is on disk when ──────────────────────────────────────────────────────────────────────
+@pytest.fixture
+def steps(log: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The writes, renames, removals and syncs that reach the disk, in order."""
+    found: list[str] = []
+    write, rename, unlink, mkdir, fsync = os.write, os.rename, os.unlink, os.mkdir, os.fsync
+
+    def what(fd: int) -> str:
+        return "folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"
+
+    def spy(name: str, call: Any) -> Any:
+        def called(*args: Any, **named: Any) -> Any:
+            result = call(*args, **named)
+            found.append(f"{name} {what(args[0])}" if isinstance(args[0], int) else name)
+            return result
+
+        return called
+
+    for name, call in (("write", write), ("rename", rename), ("unlink", unlink), ("mkdir", mkdir), ("fsync", fsync)):
+        monkeypatch.setattr(os, name, spy(name, call))
+    return found
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="syncs by fcntl there")
+def test_an_entry_and_the_name_of_its_file_are_synced_before_it_is_acknowledged(log: str, steps: list[str]) -> None:
+    put(log, b"first")
+    assert steps == ["fsync folder", "write file", "fsync file"]
+    steps.clear()
+    put(log, b"second")
+    assert steps == ["write file", "fsync file"]
+    steps.clear()
+    wal.seal(log)
+    assert steps == ["rename", "fsync folder"]
+    put(log, b"third")
+    with open(current(log), "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        steps.clear()
+        put(log, b"spilled", wait=0)
+    assert steps == ["write file", "fsync file", "rename", "fsync folder"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="syncs by fcntl there")
+def test_damaged_lines_are_on_disk_before_their_file_is_removed(log: str, steps: list[str]) -> None:
+    (Path(log) / "0.wal").write_bytes(b"bad\n")
+    steps.clear()
+    wal.forget(log, [f"{log}/0.wal"])
+    assert steps == [
+        "mkdir",
+        "write file",
+        "fsync file",
+        "rename",
+        "fsync folder",
+        "fsync folder",
+        "unlink",
+        "fsync folder",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="syncs by fcntl there")
+def test_new_folders_are_synced_into_their_parents(tmp_path: Path, steps: list[str]) -> None:
+    (tmp_path / "common").mkdir()
+    steps.clear()
+    wal.create(str(tmp_path / "common" / "gitledger" / "wal" / "main"))
+    assert steps == ["mkdir", "fsync folder"] * 3
+
+
 # ── a full disk, no rights ───────────────────────────────────────────────────────────────────
 FILL = """
 import os, resource, signal
@@ -431,6 +499,23 @@ def test_a_stopped_holder_of_the_lock_wedges_nobody_and_loses_nothing(log: str) 
     wal.seal(log)
     assert len(wal.sealed(log)) == 2
     assert sorted(payloads(log)) == [b"before", b"while stopped"]
+
+
+@pytest.mark.process
+def test_a_line_that_somebody_is_writing_is_no_damage_until_he_is_gone(log: str) -> None:
+    put(log, b"before")
+    with current(log).open("ab") as file:
+        file.write(b"GL1 half")
+    holder = child(HOLD, str(current(log)))
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert payloads(log) == [b"before"]
+    finally:
+        holder.kill()
+        holder.communicate()
+    entries, findings = wal.pending(log)
+    assert (len(entries), [f.what for f in findings]) == (1, ["ends in the middle"])
 
 
 def _append_many(folder: str, who: int, count: int) -> None:
