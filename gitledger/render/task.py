@@ -1,0 +1,221 @@
+"""A task's four documents: what it is, where it stands, what is to do, and what that rests on. Pure.
+
+Each is rendered from the task's own record; `link` knows what its neighbours are called and where they lie.
+"""
+
+from __future__ import annotations
+
+from gitledger import proof
+from gitledger.model import Json, Record
+from gitledger.render.page import (
+    Link,
+    code,
+    day,
+    facts,
+    few,
+    joined,
+    page,
+    prose,
+    said,
+    section,
+    short,
+    table,
+    when,
+)
+from gitledger.render.text import cell, inline
+
+SHOWN = 40
+"""How many completed works, pieces of evidence or links STATE.md and TODO.md show; SOURCES.md holds them all."""
+
+_OTHERS = ("TASK.md", "STATE.md", "TODO.md", "SOURCES.md")
+_WORDS = {"TASK.md": "Task", "STATE.md": "State", "TODO.md": "To do", "SOURCES.md": "Sources"}
+_LINKED = {
+    "decision": "Decisions",
+    "blocker": "Blockers",
+    "question": "Questions",
+    "artifact": "Artifacts",
+    "note": "Notes",
+}
+
+
+def documents(name: str, task: Record, link: Link) -> dict[str, bytes]:
+    """The documents of a task by file name; `link` gives links relative to the task's folder."""
+    return {
+        "TASK.md": _task(name, task, link),
+        "STATE.md": _state(name, task, link),
+        "TODO.md": _todo(name, task, link),
+        "SOURCES.md": _sources(name, task, link),
+    }
+
+
+def _task(name: str, task: Record, link: Link) -> bytes:
+    unproven = task.get("accept_unproven")
+    depends = [
+        f"- {link(row['id'])} {inline(row.get('title', ''))}" for row in task.listed("depends") if row.get("live")
+    ]
+    return page(
+        f"# {name} {inline(task.get('title', ''))}",
+        joined(_status(task), _menu("TASK.md")),
+        facts(
+            (
+                ("Made", joined(when(task.get("at")), f"by {code(task.get('by', ''))}" if task.get("by") else "")),
+                ("Area", inline(task.get("area", ""))),
+                ("Part of", link(task.get("parent")) if task.get("parent") else ""),
+                ("Done", when(task.get("done_at")) if task.get("status") == "done" and task.get("done_at") else ""),
+                ("Accepted without proof", inline(unproven) if unproven else ""),
+            )
+        ),
+        section("Goal", prose(task.get("goal", "")), "*No goal is written down.*"),
+        section("Scope", prose(task.get("scope", ""))),
+        section("Not in scope", prose(task.get("non_goals", ""))),
+        section("Acceptance criteria", _criteria(task), "*No acceptance criteria are written down.*"),
+        section("Depends on", depends),
+        section("Decisions", _links(task, link, "decision")),
+    )
+
+
+def _state(name: str, task: Record, link: Link) -> bytes:
+    done = [_completed(task, row) for row in reversed(task.listed("completed"))]
+    pieces = [piece for piece in task.listed("evidence") if proof.state(piece) in ("verified", "failed")]
+    checkpoint = task.get("checkpoint")
+    return page(
+        f"# {name} {inline(task.get('title', ''))}: state",
+        joined(_status(task), _menu("STATE.md")),
+        inline(task.get("summary", "")),
+        section("Next action", _next(task)),
+        section("Completed", few(done, SHOWN, "[SOURCES.md](SOURCES.md)"), "*Nothing yet.*"),
+        section("Blockers", _open(task, link, "blocker"), "*None.*"),
+        section("Open questions", _open(task, link, "question"), "*None.*"),
+        section("Verified state", _verified(pieces[-SHOWN:]), "*No command, commit or file proves anything yet.*"),
+        section(
+            "Newest checkpoint",
+            joined(link(checkpoint), when(task.get("checkpoint_at"))) if checkpoint else "*None yet.*",
+        ),
+    )
+
+
+def _todo(name: str, task: Record, link: Link) -> bytes:
+    still = [line for criterion, line in zip(proof.criteria(task), _criteria(task), strict=False) if not criterion.met]
+    return page(
+        f"# {name} {inline(task.get('title', ''))}: to do",
+        joined(_status(task), _menu("TODO.md")),
+        section("Next action", _next(task)),
+        section("Criteria still open", still, "*None.*"),
+        section("Blockers", _open(task, link, "blocker"), "*None.*"),
+        section("Open questions", _open(task, link, "question"), "*None.*"),
+    )
+
+
+def _sources(name: str, task: Record, link: Link) -> bytes:
+    pieces = task.listed("evidence")
+    runs = [p for p in pieces if p.get("kind") == "run"]
+    names = proof.item_names(p["id"] for p in pieces)
+    done = [_completed(task, row) for row in reversed(task.listed("completed"))]
+    return page(
+        f"# {name} {inline(task.get('title', ''))}: sources",
+        joined(_status(task), _menu("SOURCES.md")),
+        *(section(title, _links(task, link, kind)) for kind, title in _LINKED.items()),
+        section("Completed", done),
+        section(
+            "Commands",
+            table(
+                ("Id", "Command", "Exit", "Ran at", "On head", "When"),
+                (
+                    (
+                        cell(names[p["id"]]),
+                        cell(p.get("command", "")),
+                        cell(str(p.get("exit", ""))),
+                        "dirty tree" if p.get("dirty") else "clean tree",
+                        short(p["head"]) if p.get("head") else "",
+                        when(p.get("at")),
+                    )
+                    for p in runs
+                ),
+            ),
+        ),
+        section(
+            "Commits",
+            [f"- {code(p.get('commit', ''))} {day(p.get('at'))}" for p in pieces if p.get("kind") == "commit"],
+        ),
+        section(
+            "Files",
+            table(
+                ("Path", "Blob", "When"),
+                (
+                    (cell(p.get("path", "")), short(p.get("blob", "")), when(p.get("at")))
+                    for p in pieces
+                    if p.get("kind") == "path"
+                ),
+            ),
+        ),
+        section(
+            "Claims, UNVERIFIED",
+            [f"- {inline(p.get('text', ''))}" for p in pieces if proof.state(p) == "UNVERIFIED"],
+        ),
+        *([] if pieces or done or task.items.get("links") else ["*Nothing is recorded yet.*"]),
+    )
+
+
+# ── parts of them ────────────────────────────────────────────────────────────────────────────
+def _status(task: Record) -> str:
+    return f"**{inline(task.get('status', '') or 'no status')}**"
+
+
+def _menu(own: str) -> str:
+    return " · ".join(f"[{_WORDS[file]}]({file})" for file in _OTHERS if file != own)
+
+
+def _next(task: Record) -> str:
+    if not task.get("next"):
+        return "*No next action is recorded.*"
+    return f"{said(task.get('next'))}\n\n{joined('Set', when(task.get('next_at'))) if task.get('next_at') else ''}"
+
+
+def _criteria(task: Record) -> list[str]:
+    lines = []
+    for criterion in proof.criteria(task):
+        shown = f"{criterion.state}: {inline(criterion.proof)}" if criterion.proof else "no evidence yet"
+        lines.append(f"- [{'x' if criterion.met else ' '}] {inline(criterion.text)} — {shown}")
+    dropped = [row for row in task.listed("criteria") if row.get("dropped")]
+    return lines + [f"- ~~{inline(row.get('text', ''))}~~ dropped" for row in dropped]
+
+
+def _links(task: Record, link: Link, kind: str) -> list[str]:
+    return [
+        f"- {link(row['id'])} {inline(row.get('title', ''))}{'' if row.get('open', True) else ' — closed'}"
+        for row in reversed(task.listed("links"))
+        if row.get("kind") == kind
+    ]
+
+
+def _open(task: Record, link: Link, kind: str) -> list[str]:
+    rows = [row for row in reversed(task.listed("links")) if row.get("kind") == kind and row.get("open")]
+    return few(
+        [f"- {link(row['id'])} {inline(row.get('title', ''))}" for row in rows], SHOWN, "[SOURCES.md](SOURCES.md)"
+    )
+
+
+def _completed(task: Record, row: dict[str, Json]) -> str:
+    piece = _piece(task, row.get("evidence"))
+    shown = f"{proof.state(piece)}: {inline(proof.words(piece))}" if piece else "UNVERIFIED"
+    return f"- {joined(day(row.get('at')), inline(row.get('text', '')))} — {shown}"
+
+
+def _piece(task: Record, item: Json) -> dict[str, Json] | None:
+    fields = task.items.get("evidence", {}).get(item) if isinstance(item, str) else None
+    return {"id": item, **{n: v for n, (v, _) in fields.items()}} if fields else None
+
+
+def _verified(pieces: list[dict[str, Json]]) -> str:
+    return table(
+        ("Evidence", "State", "On head", "When"),
+        (
+            (
+                cell(proof.words(p)),
+                proof.state(p),
+                joined(short(p["head"]), "dirty tree" if p.get("dirty") else "") if p.get("head") else "",
+                when(p.get("at")),
+            )
+            for p in reversed(pieces)
+        ),
+    )

@@ -1,0 +1,178 @@
+"""Everything of the ledger's tree that a view's events change, the journal itself left out. Pure.
+
+The tree is a function of the records, however they got there: events folded in many commits, each over the tree
+before, and a whole journal folded into nothing end in the same bytes. What is read and written follows what was
+touched. The one exception: where a record takes its bare name from another writer's (two made the same number apart,
+and now meet), what names the other one is looked for everywhere, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gitledger import codec, layout
+from gitledger.layout import Kind
+from gitledger.model import Json, Key, Record
+from gitledger.render import documents, indexes, project
+from gitledger.view import View, count_states
+
+BRANCH_HANDOVERS = 32
+"""How many of a branch's newest handovers its list keeps."""
+BRANCHES = 20
+"""How many branches, by their newest handover, are named to who is on another one."""
+
+_LISTS = {
+    "INDEX.md": ((layout.TASK,), indexes.index),
+    "DECISIONS.md": ((layout.DECISION,), indexes.decisions),
+    "BLOCKERS.md": ((layout.BLOCKER, layout.QUESTION), indexes.blockers),
+    "ARTIFACTS.md": ((layout.ARTIFACT,), indexes.artifacts),
+}
+_DEPENDENT = (layout.DECISION, layout.BLOCKER, layout.QUESTION, layout.ARTIFACT, layout.NOTE)
+
+
+def changes(view: View) -> dict[str, bytes | None]:
+    """What to write over the tip's tree, by path, None where a path goes; journal segments are the caller's to add."""
+    renamed = _renamed(view)
+    again = {**view.touched, **dict.fromkeys(sorted(renamed)), **dict.fromkeys(sorted(_naming(view, renamed)))}
+    out: dict[str, bytes | None] = {}
+    for key in renamed:
+        old = view.tip_stem(key)
+        if old:
+            out.update(dict.fromkeys((f"{old}.json", *documents.paths(key, None, old))))
+    for key in again:
+        out.update(documents.files(view, key))
+    _shards(view, out)
+    for path, (kinds, render) in _LISTS.items():
+        if layout.PROJECT in view.touched or any(_is(key, kinds) for key in view.touched):
+            out[path] = render(view)
+    _signers(view, out)
+    _sessions(view, out)
+    _branches(view, [key for key in again if _is(key, (layout.HANDOVER,))], out)
+    out[layout.MANIFEST] = codec.pretty(view.manifest.value())
+    return out
+
+
+# ── names that changed ───────────────────────────────────────────────────────────────────────
+def _renamed(view: View) -> set[Key]:
+    found = set()
+    for folder in view.touched_folders():
+        for key in view.tip_rows(folder):
+            if view.names(folder)[key] != view.tip_names(folder)[key] or (
+                key in view.touched and view.stem(key) != view.tip_stem(key)
+            ):
+                found.add(key)
+    tasks = {key for key in found if _is(key, (layout.TASK,))}
+    if tasks:  # their checkpoints lie below them
+        found |= {key for key, row in view.walk(layout.CHECKPOINT) if row["task"] in tasks and view.tip_stem(key)}
+    return found
+
+
+def _naming(view: View, renamed: set[Key]) -> set[Key]:
+    if not renamed:
+        return set()
+    found = {layout.PROJECT} if view.record(layout.PROJECT) else set()
+    kinds = {layout.numbered(key)[0] for key in renamed}  # type: ignore[index] # only numbered records are renamed
+    if layout.TASK in kinds or not kinds <= {layout.CHECKPOINT, layout.HANDOVER}:
+        found |= {
+            key for kind in (layout.TASK, *_DEPENDENT) for key, _ in view.walk(kind) if _names(view, key, renamed)
+        }
+    for key in renamed:
+        row = view.row(key)
+        if _is(key, (layout.CHECKPOINT,)) and row and row["task"] and view.record(row["task"]):
+            found.add(row["task"])
+    return found
+
+
+def _names(view: View, key: Key, renamed: set[Key]) -> bool:
+    record = view.record(key)
+    return record is not None and not renamed.isdisjoint(documents.neighbours(record))
+
+
+def _is(key: Key, kinds: Iterable[Kind]) -> bool:
+    found = layout.numbered(key)
+    return found is not None and found[0] in kinds
+
+
+# ── indexes ──────────────────────────────────────────────────────────────────────────────────
+def _shards(view: View, out: dict[str, bytes | None]) -> None:
+    counts: dict[str, dict[str, Json]] = {}
+    for folder in sorted(view.touched_folders()):
+        name, _, shard = folder.partition("/")
+        kind = next(k for k in layout.KINDS.values() if k.folder == name)
+        rows = view.rows(folder)
+        out[f"{folder}/index.json"] = codec.pretty({"rows": rows})
+        out[f"{folder}/README.md"] = indexes.shard(kind, folder, rows, view.names(folder))
+        counts.setdefault(name, dict(view.shards(kind)))[shard] = count_states(rows)
+    for name, shards in counts.items():
+        out[f"{name}/index.json"] = codec.pretty({"shards": shards})
+
+
+def _signers(view: View, out: dict[str, bytes | None]) -> None:
+    writers = sorted(view.manifest.writers)
+    if view.tip_writers != set(writers) or any(key.startswith("writer:") for key in view.touched):
+        out["keys/allowed_signers"] = project.allowed_signers(view.record(layout.writer_key(w)) for w in writers)
+
+
+def _sessions(view: View, out: dict[str, bytes | None]) -> None:
+    touched = [key for key in view.touched if layout.is_session(key)]
+    if not touched:
+        return
+    sessions = dict(view.json(layout.OPEN_SESSIONS, {}))
+    for key in touched:
+        sessions.pop(key, None)
+        record = view.need(key)
+        if record.get("state") == "open":
+            names = ("client", "worktree", "by", "at", "last_at", "process")
+            sessions[key] = {name: record.get(name) for name in names}
+    view.put_json(layout.OPEN_SESSIONS, sessions)
+    out[layout.OPEN_SESSIONS] = codec.pretty(sessions)
+
+
+# ── handovers by branch ──────────────────────────────────────────────────────────────────────
+def _branches(view: View, handovers: list[Key], out: dict[str, bytes | None]) -> None:
+    if not handovers:
+        return
+    recent = dict(view.json(layout.RECENT_BRANCHES, {"branches": {}})["branches"])
+    for key in handovers:
+        record = view.need(key)
+        branch = _branch(record)
+        if branch is None:
+            continue
+        path, entry = layout.branch_index(branch), _entry(view, key, record)
+        known = [old for old in view.json(path, {"handovers": []})["handovers"] if old["key"] != key]
+        value = {"branch": branch, "handovers": _newest([*known, entry], BRANCH_HANDOVERS)}
+        view.put_json(path, value)
+        out[path] = codec.pretty(value)
+        short = {name: entry[name] for name in ("key", "name", "at", "stamp")}
+        others = [recent[branch]] if branch in recent and recent[branch]["key"] != key else []
+        recent[branch] = _newest([*others, short], 1)[0]
+    newest = _newest([{**value, "branch": branch} for branch, value in recent.items()], BRANCHES)
+    kept = {"branches": {row.pop("branch"): row for row in newest}}
+    view.put_json(layout.RECENT_BRANCHES, kept)
+    out[layout.RECENT_BRANCHES] = codec.pretty(kept)
+
+
+def _entry(view: View, key: Key, record: Record) -> dict[str, Json]:
+    position = record.get("position") or {}
+    born = min(stamp for _, stamp in record.fields.values())
+    return {
+        "key": key,
+        "name": view.name(key),
+        "writer": record.get("by") or "",
+        "worktree": position.get("worktree") or "",
+        "at": record.get("at") or "",
+        "stamp": [born.lamport, born.writer, born.seq],
+        "stem": view.stem(key),
+        "session": record.get("session"),
+        "ledger": record.get("ledger") or "",
+    }
+
+
+def _branch(record: Record) -> str | None:
+    position = record.get("position")
+    branch = position.get("branch") if isinstance(position, dict) else None
+    return branch if isinstance(branch, str) and branch else None
+
+
+def _newest(rows: list[dict[str, Json]], most: int) -> list[dict[str, Json]]:
+    return sorted(rows, key=lambda row: (str(row["at"]), row["stamp"], row["key"]), reverse=True)[:most]
