@@ -113,7 +113,9 @@ def log(common: str, text: str) -> None:
     """Add one line to the log of what went wrong in hooks, which stays bounded; never raises."""
     path = os.path.join(gitdir.state(common), "log")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:2000])
+    if len(text) > 8000:
+        text = f"{text[:1000]} … {text[-7000:]}"  # a traceback says what went wrong at its end
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     try:
         fd = os.open(path, flags, 0o600)
         try:
