@@ -121,9 +121,9 @@ def log(common: str, text: str) -> None:
         try:
             found = os.fstat(fd)
             if stat.S_ISREG(found.st_mode):
-                line = f"{wal.at(time.time_ns() // 1_000_000)} {shown}\n"
-                os.write(fd, line.encode("utf-8", "backslashreplace"))
-                if found.st_size > LOG_LIMIT:
+                line = f"{wal.at(time.time_ns() // 1_000_000)} {shown}\n".encode("utf-8", "backslashreplace")
+                os.write(fd, line)
+                if found.st_size + len(line) > LOG_LIMIT:
                     os.replace(path, path + ".1")
         finally:
             os.close(fd)
