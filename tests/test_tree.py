@@ -308,8 +308,8 @@ def test_a_branch_lists_its_newest_handovers_and_their_files():
     keys = [hand_over(one, "feature/x") for _ in range(40)]
     listed = json.loads(one.files[layout.branch_index("feature/x")])
     assert listed["branch"] == "feature/x"
-    assert [row["key"] for row in listed["handovers"]] == keys[::-1][: tree.BRANCH_HANDOVERS]
-    for row in listed["handovers"]:
+    assert [row["key"] for row in listed["rows"]] == keys[::-1][: tree.BRANCH_HANDOVERS]
+    for row in listed["rows"]:
         assert f"{row['stem']}.json" in one.files
         assert (row["writer"], row["worktree"], row["ledger"]) == (A, "main", "0199")
 
@@ -317,9 +317,9 @@ def test_a_branch_lists_its_newest_handovers_and_their_files():
 def test_the_newest_branches_are_listed_with_their_newest_handover():
     one, _ = genesis()
     keys = {branch: hand_over(one, branch) for branch in [f"b{n}" for n in range(25)] + ["b0", "b1"]}
-    listed = json.loads(one.files[layout.RECENT_BRANCHES])["branches"]
-    assert listed.keys() == {"b0", "b1", *(f"b{n}" for n in range(7, 25))}
-    assert all(row["key"] == keys[branch] for branch, row in listed.items())
+    listed = json.loads(one.files[layout.RECENT_BRANCHES])["rows"]
+    assert [row["branch"] for row in listed] == ["b1", "b0", *(f"b{n}" for n in range(24, 6, -1))]
+    assert all(row["key"] == keys[row["branch"]] for row in listed)
 
 
 def test_signers_hold_a_line_for_each_writer_and_nothing_that_a_field_smuggles_in():

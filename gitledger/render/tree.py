@@ -124,35 +124,33 @@ def _sessions(view: View, out: dict[str, bytes | None]) -> None:
         if record.get("state") == "open":
             names = ("client", "worktree", "by", "at", "last_at", "process")
             sessions[key] = {name: record.get(name) for name in names}
-    view.put_json(layout.OPEN_SESSIONS, sessions)
-    out[layout.OPEN_SESSIONS] = codec.pretty(sessions)
+    _put(view, layout.OPEN_SESSIONS, sessions, out)
 
 
 # ── handovers by branch ──────────────────────────────────────────────────────────────────────
 def _branches(view: View, handovers: list[Key], out: dict[str, bytes | None]) -> None:
     if not handovers:
         return
-    recent = dict(view.json(layout.RECENT_BRANCHES, {"branches": {}})["branches"])
+    recent = {row["branch"]: row for row in view.json(layout.RECENT_BRANCHES, {"rows": []})["rows"]}
     for key in handovers:
         record = view.need(key)
         branch = _branch(record)
         if branch is None:
             continue
-        path, entry = layout.branch_index(branch), _entry(view, key, record)
-        known = [old for old in view.json(path, {"handovers": []})["handovers"] if old["key"] != key]
-        value = {"branch": branch, "handovers": _newest([*known, entry], BRANCH_HANDOVERS)}
-        view.put_json(path, value)
-        out[path] = codec.pretty(value)
-        short = {name: entry[name] for name in ("key", "name", "at", "stamp")}
+        path, row = layout.branch_index(branch), _row(view, key, record)
+        known = [old for old in view.json(path, {"rows": []})["rows"] if old["key"] != key]
+        _put(view, path, {"branch": branch, "rows": _newest([*known, row], BRANCH_HANDOVERS)}, out)
         others = [recent[branch]] if branch in recent and recent[branch]["key"] != key else []
-        recent[branch] = _newest([*others, short], 1)[0]
-    newest = _newest([{**value, "branch": branch} for branch, value in recent.items()], BRANCHES)
-    kept = {"branches": {row.pop("branch"): row for row in newest}}
-    view.put_json(layout.RECENT_BRANCHES, kept)
-    out[layout.RECENT_BRANCHES] = codec.pretty(kept)
+        recent[branch] = _newest([*others, {"branch": branch, **row}], 1)[0]
+    _put(view, layout.RECENT_BRANCHES, {"rows": _newest(list(recent.values()), BRANCHES)}, out)
 
 
-def _entry(view: View, key: Key, record: Record) -> dict[str, Json]:
+def _put(view: View, path: str, value: Json, out: dict[str, bytes | None]) -> None:
+    view.put_json(path, value)
+    out[path] = codec.pretty(value)
+
+
+def _row(view: View, key: Key, record: Record) -> dict[str, Json]:
     position = record.get("position") or {}
     born = min(stamp for _, stamp in record.fields.values())
     return {
