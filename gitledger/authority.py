@@ -62,7 +62,7 @@ def assess(desk: Desk, tip: Oid, *, limit: int = CHECKED_AT_ONCE) -> Assessment:
     if findings:
         return Assessment("bad", trusted, tuple(findings))
     if not unknown:
-        _remember(desk, mine, tip)
+        remember(desk, mine, tip)
     return Assessment("verified", trusted)
 
 
@@ -108,7 +108,8 @@ def _writers(desk: Desk, tip: Oid) -> dict[str, str]:
     return found
 
 
-def _remember(desk: Desk, mine: pins.Pins, tip: Oid) -> None:
+def remember(desk: Desk, mine: pins.Pins, tip: Oid) -> None:
+    """Keep `tip` as the newest one whose whole history was found good; harmless where the file cannot be written."""
     try:
         with lock.held(desk.home.lock, deadline=0.2):
             pins.save(desk.home.pins, desk.home.name, mine.remember(tip))

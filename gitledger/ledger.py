@@ -127,6 +127,10 @@ class Ledger:
                 "checkpoint", (draft,), derive.subject(view, key, draft), derive.capsule(fields), facts.position
             )
 
+        return self.make(build)
+
+    def make(self, build: Callable[[View], Plan]) -> Pointer:
+        """The commit of a plan that holds a checkpoint or handover; raise Blocked and change nothing otherwise."""
         return self._pointer(self._durably(build))
 
     def before_compaction(self, session: Key) -> Pointer:
@@ -165,7 +169,7 @@ class Ledger:
                 "handover", (c_draft, draft), derive.subject(view, key, draft), derive.capsule(fields), facts.position
             )
 
-        return self._pointer(self._durably(build))
+        return self.make(build)
 
     def start_session(self, client: str, client_session: str, source: str = "", pid: int | None = None) -> Key:
         """Open a session, or keep one that goes on; its line is in the WAL when this returns."""

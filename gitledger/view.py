@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gitledger import codec, fold, layout
 from gitledger.errors import BadData, NoSuchRecord
@@ -88,6 +88,21 @@ class View:
         self._names: dict[str, dict[Key, str]] = {}
         self._tip_names: dict[str, dict[Key, str]] = {}
         self._json: dict[str, Json] = {}
+
+    def fork(self) -> View:
+        """The same records as a value of their own: what is folded into one is not seen by the other."""
+        other = View.__new__(View)
+        other.read, other.tip_writers = self.read, self.tip_writers
+        # Records, rows and small files are replaced, never changed, so only what holds them is copied.
+        other.manifest = replace(
+            self.manifest,
+            writers={writer: replace(tail) for writer, tail in self.manifest.writers.items()},
+            numbers=dict(self.manifest.numbers),
+        )
+        other.touched, other._records, other._json = dict(self.touched), dict(self._records), dict(self._json)
+        other._shards, other._names = dict(self._shards), dict(self._names)
+        other._tip, other._tip_names = dict(self._tip), dict(self._tip_names)
+        return other
 
     # ── reading ──────────────────────────────────────────────────────────────────────────
     def record(self, key: Key) -> Record | None:
