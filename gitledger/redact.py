@@ -176,6 +176,7 @@ _NOT_A_VALUE = re.compile(
     """
 )
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*", re.DOTALL)
+_CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NUMBERS = re.compile(r"[\d.,:/TZ%-]+")
 _WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)++[)\]}.,;]*")
 
@@ -281,7 +282,7 @@ def _secret_bare(match: re.Match[str], value: str, trimmed: str) -> bool:
     if _is_no_value(value) or _is_no_value(trimmed) or _is_call(value) or "==" in match["op"]:
         return False
     words = _WORDS.fullmatch(trimmed)
-    if words and _STEMS.search(trimmed):
+    if (words or _CHAIN.fullmatch(trimmed)) and _STEMS.search(trimmed):
         return False
     # `DB_PASSWORD=letmein` and `?password=letmein` cannot be code, so plain letters are a value there
     plain = match["op"] == "=" and match["key"].isupper() and match.end("op") == match.start("bare")

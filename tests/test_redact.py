@@ -216,6 +216,7 @@ LOOK_ALIKES = [
     "SG.this.that",
     "xoxo-with-love-from-all-of-us",
     "keyboard: qwerty12",
+    "self, private_key: ed25519.Ed25519PrivateKey, other: X",
     "monkey = 'banana12345'",
 ]
 
