@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # the name is what type checkers look for; `typing` itself would double the start
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open"]
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from gitledger.discover import open
 
 

@@ -38,7 +38,7 @@ def assess(desk: Desk, tip: Oid, *, limit: int = CHECKED_AT_ONCE) -> Assessment:
     """Check what is new since the last verified tip, and remember a good verdict."""
     mine = pins.load(desk.home.pins, desk.home.name)
     if mine is None:
-        finding = Finding("no pins", desk.home.pins, "this clone has pinned no key", "run gitledger init to join the ledger")
+        finding = Finding("no pins", desk.home.pins, "this clone has pinned no key", "join the ledger: gitledger init")
         return Assessment("unverifiable", findings=(finding,))
     writers = _writers(desk, tip)
     trusted = frozenset(w for w, fingerprint in writers.items() if fingerprint in mine.fingerprints)
@@ -58,7 +58,8 @@ def assess(desk: Desk, tip: Oid, *, limit: int = CHECKED_AT_ONCE) -> Assessment:
             unknown |= not known
             findings += faults
     except (Missing, TryAgain) as e:
-        return Assessment("unverifiable", trusted, (Finding("unverifiable", tip[:12], str(e), "mend that and look again"),))
+        finding = Finding("unverifiable", tip[:12], str(e), "mend that and look again")
+        return Assessment("unverifiable", trusted, (finding,))
     if findings:
         return Assessment("bad", trusted, tuple(findings))
     if not unknown:
@@ -68,7 +69,8 @@ def assess(desk: Desk, tip: Oid, *, limit: int = CHECKED_AT_ONCE) -> Assessment:
 
 def check(desk: Desk, oid: Oid, commit: objects.Commit, mine: pins.Pins) -> tuple[bool, list[Finding]]:
     """Whether a commit is by a pinned key, and its faults: signature, owner of the key, ledger it is bound to."""
-    trailers = dict(line.split(": ", 1) for line in commit.message.splitlines() if line.startswith("Ledger") and ": " in line)
+    rows = [row for row in commit.message.splitlines() if row.startswith("Ledger") and ": " in row]
+    trailers = dict(row.split(": ", 1) for row in rows)
     writer = trailers.get("Ledger-Writer", "")
     found: list[Finding] = []
     mend = "look at it with: git show " + oid[:12]
@@ -115,5 +117,3 @@ def remember(desk: Desk, mine: pins.Pins, tip: Oid) -> None:
             pins.save(desk.home.pins, desk.home.name, mine.remember(tip))
     except LedgerError:
         pass  # read-only or busy: the next reader checks again, and nothing is lost but time
-
-

@@ -11,7 +11,7 @@ import select
 import stat
 import time
 
-from gitledger import gitdir, wal
+from gitledger import frame, gitdir, wal
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def log(common: str, text: str) -> None:
         try:
             found = os.fstat(fd)
             if stat.S_ISREG(found.st_mode):
-                line = f"{wal.at(time.time_ns() // 1_000_000)} {shown}\n".encode("utf-8", "backslashreplace")
+                line = f"{frame.at(time.time_ns() // 1_000_000)} {shown}\n".encode("utf-8", "backslashreplace")
                 os.write(fd, line)
                 if found.st_size + len(line) > LOG_LIMIT:
                     os.replace(path, path + ".1")
@@ -144,7 +144,7 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
             ledger = word[len("--ledger=") :]
         else:
             rest = list(words)
-            if word == "hook" and len(rest) == 2 and rest[1] in FAST and wal.is_word(rest[0]):
+            if word == "hook" and len(rest) == 2 and rest[1] in FAST and frame.is_word(rest[0]):
                 return rest[0], rest[1], folder, ledger
             return None
     return None

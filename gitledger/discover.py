@@ -39,7 +39,8 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
     if name is None:
         there = gitdir.ledgers(found.common)
         if there:
-            raise NoLedger(f"no ledger {layout.ledger_name(wanted or 'main')} here, there are: {', '.join(there)}; name one with --ledger")
+            named = layout.ledger_name(wanted or "main")
+            raise NoLedger(f"no ledger {named} here, there are: {', '.join(there)}; name one with --ledger")
         raise NoLedger(f"{found.top or found.common} has no ledger yet; begin one with: gitledger init")
     me = genesis.writer_id(found)
     if me is None:
@@ -47,9 +48,7 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
     store = open_store(found, name, driver)
     policy, faults = config.load(ledger_policy(store), found.common, environ)
     key = signing.KeySigner(policy.signing.key or signing.default_key(environ))
-    desk = Desk(
-        store, Home(gitdir.state(found.common), name), genesis.writer(me, key), mint or Mint(), READERS, policy
-    )
+    desk = Desk(store, Home(gitdir.state(found.common), name), genesis.writer(me, key), mint or Mint(), READERS, policy)
     opened = Ledger(desk, found)
     opened.faults = tuple(faults)
     return opened

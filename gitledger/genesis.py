@@ -10,8 +10,8 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from gitledger import gitcli, layout, lock, objects, pins, signing, store, tasks, transaction, wal, worktree
-from gitledger.errors import BadConfig, CannotWrite, LedgerError, NotAllowed, NotARepository, Unsupported
+from gitledger import gitcli, layout, lock, pins, signing, store, tasks, transaction, wal, worktree
+from gitledger.errors import BadConfig, CannotWrite, NotAllowed, NotARepository, Unsupported
 from gitledger.gitdir import GitDir, state
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Oid
@@ -38,16 +38,17 @@ def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
     if gitdir is None:
         raise NotARepository(f"{path} is in no git repository; go into one, or make one with: git init")
     if not gitdir.top:
-        raise NotARepository(f"{gitdir.common} is a bare repository; run this in one of its work trees (git worktree add)")
+        raise NotARepository(f"{gitdir.common} is bare; run this in one of its work trees (git worktree add)")
     where = gitdir.top
     answer = gitcli.run(["rev-parse", "--show-object-format"], cwd=where)
     if answer.line != "sha1":
-        raise Unsupported(f"{where} uses {answer.line} object ids, which this version cannot write; use a sha1 repository")
+        raise Unsupported(f"{where} uses {answer.line} object ids, not supported yet; use a sha1 repository")
     if worktree.ref_storage(gitdir) == "reftable":
-        raise Unsupported(f"{where} keeps its refs in a reftable, which this version cannot write; use the files format")
+        raise Unsupported(f"{where} keeps its refs in a reftable, not supported yet; use the files format")
     if worktree.branch_exists(gitdir, "ledger"):
         raise CannotWrite(
-            "a branch called ledger exists, so git cannot hold ledger/main beside it; rename it: git branch -m ledger NEW-NAME"
+            "a branch called ledger exists, so git cannot hold ledger/main beside it; "
+            "rename it: git branch -m ledger NEW-NAME"
         )
     return gitdir
 
@@ -88,7 +89,8 @@ def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint
     except BaseException as e:
         shutil.rmtree(home.state if fresh else home.wal, ignore_errors=True)
         if isinstance(e, OSError):
-            raise CannotWrite(f"{e.filename or home.state} cannot be written ({e.strerror}); mend its permissions") from e
+            where = e.filename or home.state
+            raise CannotWrite(f"{where} cannot be written ({e.strerror}); mend its permissions") from e
         raise
 
 
@@ -113,16 +115,18 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
 def _join(desk: Desk, tip: Oid, name: str) -> Begun:
     view = transaction.view_at(desk, tip)
     if view.manifest.name != name:
-        raise NotAllowed(f"{_branch(desk)} holds the ledger {view.manifest.name!r}, not {name!r}; it was put there by mistake")
+        raise NotAllowed(f"{_branch(desk)} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
     genesis = [oid for oid, commit in store.history(desk.store, tip) if not commit.parents]
     if len(genesis) != 1:
-        raise NotAllowed(f"{_branch(desk)} has {len(genesis)} first commits, a ledger has one; see it with: git log --graph")
+        raise NotAllowed(f"{_branch(desk)} has {len(genesis)} first commits, not one; see: git log --graph")
     pins.save(desk.home.pins, name, pins.Pins(view.manifest.uuid, genesis[0], (desk.writer.key.fingerprint,)))
-    draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records={layout.writer_key(desk.writer.id): _writer_change(desk)})
+    records = {layout.writer_key(desk.writer.id): _writer_change(desk)}
+    draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records=records)
     written = transaction.commit(desk, lambda view: Plan("key", (draft,), f"Add writer {desk.writer.id}"))
     if written is None:
         raise AssertionError("a key plan always makes a commit")
-    return Begun(_branch(desk), view.manifest.uuid, desk.writer.id, desk.writer.key.fingerprint, written.commit, joined=True)
+    me = desk.writer
+    return Begun(_branch(desk), view.manifest.uuid, me.id, me.key.fingerprint, written.commit, joined=True)
 
 
 def _writer_change(desk: Desk) -> Change:
@@ -141,7 +145,8 @@ def _writer_change(desk: Desk) -> Change:
 def _new_writer(home: Home, mint: Mint) -> str:
     new = mint.short()
     with lock.held(home.lock, deadline=transaction.LOCK_DEADLINE):
-        pins.write_private(os.path.join(home.state, "writer.json"), json.dumps({"format": 1, "id": new}).encode() + b"\n")
+        value = json.dumps({"format": 1, "id": new}).encode() + b"\n"
+        pins.write_private(os.path.join(home.state, "writer.json"), value)
     return new
 
 
@@ -158,5 +163,3 @@ def _refuse_remote_root(gitdir: GitDir, name: str) -> None:
 
 def _branch(desk: Desk) -> str:
     return desk.store.ref.removeprefix("refs/heads/")
-
-

@@ -82,7 +82,7 @@ def selected(
 
     A broken one is named and the next candidate takes its place, so that one bad record never hides the rest.
     """
-    faults = []
+    faults: list[Finding] = []
     choices = choose(ledger, view, here)
     for choice in choices:
         if choice.tier is None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 from gitledger import codec, layout
 from gitledger.errors import BadData, LedgerError
+from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Event, Finding, Json, Key
 from gitledger.redact import bounded, redact_json
 from gitledger.schema import Config
 from gitledger.view import Tail, View
-from gitledger.wal import Entry
 
 TEXT_LIMIT = 20_000
 """Characters of any one text in an event, unless its own rule is stricter."""

@@ -7,10 +7,10 @@ nothing of what stands behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gitledger import derive, ingest, layout, lock, objects, pins, sessions, tasks, transaction, wal, worktree
+from gitledger import derive, ingest, layout, lock, objects, sessions, transaction, wal, worktree
 from gitledger.derive import Facts, Told
 from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
 from gitledger.gitdir import GitDir
@@ -47,7 +47,9 @@ class Ledger:
     def __init__(self, desk: Desk, gitdir: GitDir) -> None:
         self.desk = desk
         self.gitdir = gitdir
+        self.faults: tuple[Finding, ...] = ()
         self.findings: list[Finding] = []
+        self.pending: tuple[Event, ...] = ()
 
     # ── reading ──────────────────────────────────────────────────────────────────────────
     def tip(self) -> Oid:
@@ -58,9 +60,13 @@ class Ledger:
         return tip
 
     def view(self) -> View:
-        """The records at the tip with the write-ahead log folded on top; what was faulty is in `findings`."""
+        """The records at the tip with the write-ahead log folded on top.
+
+        `findings` then holds what was faulty in the log, and `pending` its events; `faults` is what discovery met.
+        """
         view, taken, faults = self._folded()
         self.findings = [*faults, *taken.findings]
+        self.pending = tuple(event for event, _ in taken.lines)
         return view
 
     def _folded(self) -> tuple[View, ingest.Ingested, list[Finding]]:
@@ -112,7 +118,8 @@ class Ledger:
 
     def _log(self, draft: Draft) -> None:
         ingest.clean(draft)  # refuse now what no commit could take later
-        wal.append_entry(self.desk.home.wal, draft.id, draft.at, "gitledger", draft.type, ingest.typed_payload(draft), self.gitdir.worktree)
+        payload = ingest.typed_payload(draft)
+        wal.append_entry(self.desk.home.wal, draft.id, draft.at, "gitledger", draft.type, payload, self.gitdir.worktree)
 
     def checkpoint(self, reason: str = "manual", *, session: Key | None = None, told: Told | None = None) -> Pointer:
         """Make a checkpoint, read back and verified; raise Blocked and change nothing when it cannot be made."""
@@ -153,7 +160,7 @@ class Ledger:
         return self.checkpoint("compact", session=session)
 
     def write_handover(self, reason: str = "written", told: Told | None = None) -> Pointer:
-        """A checkpoint and a handover in one commit; the session goes on. Raise Blocked and change nothing otherwise."""
+        """A checkpoint and a handover in one commit; the session goes on. Raise Blocked, nothing changed, otherwise."""
 
         def build(view: View) -> Plan:
             hand = self.hand()
@@ -224,7 +231,8 @@ class Ledger:
             raise Blocked(_flat(str(e)), _way_out(e), cause=e) from e
         except OSError as e:
             cause = IOFailed(str(e))
-            raise Blocked(_flat(f"{e.strerror or e}{f' at {e.filename}' if e.filename else ''}"), _way_out(cause), cause=cause) from e
+            what = f"{e.strerror or e}{f' at {e.filename}' if e.filename else ''}"
+            raise Blocked(_flat(what), _way_out(cause), cause=cause) from e
 
     def _pointer(self, written: Written | None) -> Pointer:
         pointer = self._pointer_or_none(written)

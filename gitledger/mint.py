@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gitledger import wal
+from gitledger import frame
 
 
 def _now_ms() -> int:
@@ -23,11 +23,11 @@ class Mint:
 
     def at(self) -> str:
         """The present time as the journal writes it."""
-        return wal.at(self.now_ms())
+        return frame.at(self.now_ms())
 
     def id(self) -> str:
         """A new UUIDv7."""
-        return wal.uuid7(self.now_ms(), self.rand(10))
+        return frame.uuid7(self.now_ms(), self.rand(10))
 
     def short(self) -> str:
         """A new writer id: six characters that are hard to confuse, 30 bits."""

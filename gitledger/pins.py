@@ -1,7 +1,7 @@
 """`trust.json`: what this clone has pinned and verified. Local, never in the tree.
 
-A ledger's carried keys give no trust; the fingerprints here do. `verified` is the newest tip whose whole history
-was found good, and `under` the digest of everything that verdict rested on: with another trust list it counts for nothing.
+A ledger's carried keys give no trust; the fingerprints here do. `verified` is the newest tip whose whole history was
+found good, and `under` the digest of all that verdict rested on: with another trust list it counts for nothing.
 """
 
 from __future__ import annotations

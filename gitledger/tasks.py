@@ -37,9 +37,9 @@ class Hand:
     worktree: str = "main"
     session: Key | None = None
 
-    def draft(self, kind: str, records: dict[Key, Change], task: Key | None = None, **data: Json) -> Draft:
+    def draft(self, type_: str, records: dict[Key, Change], task: Key | None = None, **data: Json) -> Draft:
         """A draft of this hand, now."""
-        return Draft(self.mint.id(), self.mint.at(), kind, self.session, task, records, data)
+        return Draft(self.mint.id(), self.mint.at(), type_, self.session, task, records, data)
 
 
 # ── texts ────────────────────────────────────────────────────────────────────────────────────
@@ -179,8 +179,8 @@ def done(view: View, hand: Hand, key: Key, accept_unproven: str = "") -> Draft:
         names = ", ".join(f"{c.name} ({c.state})" for c in unmet[:5])
         more = f" and {len(unmet) - 5} more" if len(unmet) > 5 else ""
         raise NotAllowed(
-            f"{view.name(key)} has criteria without standing evidence: {names}{more}; add it with: gitledger task evidence "
-            f"{view.name(key)} --criterion {unmet[0].name} --run CMD, or give --accept-unproven REASON"
+            f"{view.name(key)} has criteria without standing evidence: {names}{more}; add it with: gitledger task "
+            f"evidence {view.name(key)} --criterion {unmet[0].name} --run CMD, or give --accept-unproven REASON"
         )
     return move(view, hand, key, "done", **fields)
 

@@ -1,8 +1,8 @@
 """The checkpoint transaction: everything that makes a commit on the ledger goes through here.
 
 Ten steps (the numbers stand in the code): lock, ingest, build, fold and render, objects, signed commit, durable
-write, compare-and-swap, read back, and only then forget the WAL. Whatever fails before the swap leaves the ref as it was;
-a commit that does not read back is taken off the ref again. The WAL is forgotten last, so nothing acknowledged is lost.
+write, compare-and-swap, read back, and only then forget the WAL. Whatever fails before the swap leaves the ref as it
+was; a commit that does not read back is taken off the ref again. The WAL goes last, so nothing acknowledged is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from gitledger import ingest, layout, lock, objects, pins, signing, store, wal
+from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, wal
 from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position
@@ -97,7 +97,7 @@ def view_at(desk: Desk, tip: Oid | None) -> View:
     return View(lambda path: objects.read(desk.store.get, tip, path))
 
 
-def fold_pending(desk: Desk, view: View, entries: list[wal.Entry]) -> ingest.Ingested:
+def fold_pending(desk: Desk, view: View, entries: list[frame.Entry]) -> ingest.Ingested:
     """Fold WAL entries on top of `view`, leaving out what its journal already holds."""
     known = ingest.journalled(view, desk.writer.id) if entries else frozenset()
     return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)

@@ -1,6 +1,4 @@
-"""The write-ahead log: one checksummed text line per entry, synced before it is acknowledged.
-
-    GL1 <crc32> <id> <at> <client> <event> <worktree, %-escaped> <payload, with \\ and newline escaped>\\n
+"""The write-ahead log: one checksummed text line (frame.py) per entry, synced before it is acknowledged.
 
 `<common>/gitledger/wal/<ledger>/` holds `current.wal`, which writers append to; `<uuid7>.wal`, which never
 change again (sealed, or spilled by a writer that could not have the lock); and `damaged/`, lines that could
@@ -17,9 +15,10 @@ import fcntl
 import os
 import stat
 import time
-import zlib
 
 from gitledger.errors import BadData, CannotWrite, IOFailed, LockHeld, NoLedger
+from gitledger.frame import Entry, decode, encode, uuid7
+from gitledger.frame import at as time_text
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
@@ -35,85 +34,8 @@ DAMAGED = "damaged"
 MAX_LINE = 16 << 20
 """Bytes of one line with its frame; an escaped payload is at most twice its size."""
 
-_WORD = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 _PAUSE = 0.002  # seconds between two tries for a lock
 _ABANDONED = 3600  # seconds after which an unfinished spill file has no live writer
-
-
-class Entry:
-    """One line of the log: `payload` is what the client sent, byte for byte; `worktree` is where, by git's name."""
-
-    __slots__ = ("at", "client", "event", "id", "payload", "worktree")
-
-    def __init__(
-        self,
-        id: str,  # noqa: A002 (the word that events have for it)
-        at: str,
-        client: str,
-        event: str,
-        payload: bytes,
-        worktree: str = "main",
-    ) -> None:
-        self.id = id
-        self.at = at
-        self.client = client
-        self.event = event
-        self.payload = payload
-        self.worktree = worktree
-
-    def __repr__(self) -> str:
-        return f"Entry({self.id} {self.at} {self.client} {self.event} {self.worktree}, {len(self.payload)} bytes)"
-
-
-# ── values ───────────────────────────────────────────────────────────────────────────────────
-def uuid7(ms: int, rand: bytes) -> str:
-    """The UUIDv7 (RFC 9562) of a time in milliseconds and ten random bytes."""
-    if len(rand) < 10:
-        raise ValueError("a UUIDv7 needs ten random bytes")
-    bits = int.from_bytes(rand[:10], "big")
-    value = (ms & (1 << 48) - 1) << 80 | 7 << 76 | bits >> 68 << 64 | 2 << 62 | bits & (1 << 62) - 1
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def at(ms: int) -> str:
-    """A time in milliseconds as UTC text of fixed width, `2026-11-30T14:49:11.123Z`."""
-    year, month, day, hour, minute, second = time.gmtime(ms // 1000)[:6]
-    return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms % 1000:03}Z"
-
-
-def is_word(text: str, more: str = "") -> bool:
-    """True where `text` may name a client or an event: `[a-z0-9_.-]+`, with the characters of `more`."""
-    return text != "" and not text.strip(_WORD + more)
-
-
-def encode(entry: Entry) -> bytes:
-    """The entry as its one line, whatever its payload holds; ValueError where id, client or event is no word."""
-    if not (is_word(entry.id) and is_word(entry.client) and is_word(entry.event) and is_word(entry.at.lower(), ":")):
-        raise ValueError(f"id, client and event must be words of [a-z0-9_.-]: {entry}")
-    safe = _WORD + _WORD.upper()
-    place = "".join(chr(b) if chr(b) in safe else f"%{b:02x}" for b in os.fsencode(entry.worktree))
-    head = f"{entry.id} {entry.at} {entry.client} {entry.event} {place} ".encode("ascii")
-    body = head + entry.payload.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
-    return b"GL1 %08x %b\n" % (zlib.crc32(body), body)
-
-
-def decode(line: bytes) -> Entry:
-    """The entry that `encode` made this line from; ValueError says what is wrong with any other line."""
-    parts = line.removesuffix(b"\n").split(b" ", 2)
-    if parts[0] != b"GL1" or len(parts) < 3:
-        raise ValueError("is not a line of this log" if line.endswith(b"\n") else "ends in the middle")
-    if b"%08x" % zlib.crc32(parts[2]) != parts[1]:
-        raise ValueError("does not match its checksum" if line.endswith(b"\n") else "ends in the middle")
-    words = parts[2].split(b" ", 5)
-    if len(words) != 6:
-        raise ValueError("lacks a field")
-    ident, at, client, event, place = (word.decode("ascii") for word in words[:5])
-    plain, *escaped = place.split("%")
-    worktree = plain.encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in escaped)
-    # Pairs of backslashes first: only then is a backslash before an n a newline.
-    payload = b"\\".join(part.replace(b"\\n", b"\n") for part in words[5].split(b"\\\\"))
-    return Entry(ident, at, client, event, payload, os.fsdecode(worktree))
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +77,7 @@ def append(
     that is too large, NoLedger, CannotWrite and IOFailed; then the log is as it was.
     """
     ident = uuid7(now_ms, rand)
-    return append_entry(folder, ident, at(now_ms), client, event, payload, worktree, wait=wait)
+    return append_entry(folder, ident, time_text(now_ms), client, event, payload, worktree, wait=wait)
 
 
 def append_entry(

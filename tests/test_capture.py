@@ -347,6 +347,7 @@ print(status, *sorted(set(sys.modules) - before))
         "gitledger.__main__",
         "gitledger.capture",
         "gitledger.errors",
+        "gitledger.frame",
         "gitledger.gitdir",
         "gitledger.wal",
     }

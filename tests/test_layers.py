@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parent.parent / "gitledger"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model"}),
     frozenset({"codec", "fold", "layout", "objects", "proof", "redact", "render", "trust", "view"}),
-    frozenset({"form", "gitcli", "gitdir", "pins", "schema", "store"}),
+    frozenset({"form", "frame", "gitcli", "gitdir", "pins", "schema", "store"}),
     frozenset({"fingerprint", "gitstore", "lock", "mint", "plumbing", "process", "signing", "wal", "worktree"}),
     frozenset(
         {
@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "changeset",
             "derive",
             "entries",
+            "allowance",
             "evidence",
             "genesis",
             "handovers",
@@ -55,7 +56,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("render", "layout"): "documents link to each other by the paths of the tree",
     ("render", "proof"): "a document says whether a proof still holds",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
-    ("mint", "wal"): "an id must not be one that a line of the log holds already",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
     ("derive", "tasks"): "what a checkpoint says of a task is read by the task's own rules",
     ("transaction", "ingest"): "a transaction begins with what the log holds",

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitledger import wal
+from gitledger import frame, wal
 from gitledger.errors import BadData, CannotWrite, IOFailed, LockHeld, NoLedger
 
 NOW = 1_796_050_151_123
@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> str:
     return folder
 
 
-def put(folder: str, payload: bytes, *, event: str = "turn", wait: float = 0.25) -> wal.Entry:
+def put(folder: str, payload: bytes, *, event: str = "turn", wait: float = 0.25) -> frame.Entry:
     return wal.append(folder, "generic", event, payload, now_ms=NOW, rand=os.urandom(10), wait=wait)
 
 
@@ -58,47 +58,47 @@ def child(script: str, *args: str) -> subprocess.Popen[bytes]:
 def test_uuid7_holds_its_time_and_randomness_where_the_rfc_puts_them() -> None:
     # The example of RFC 9562, appendix A.6.
     rand = (0xCC3 << 68 | 0x18C4DC0C0C07398F & (1 << 62) - 1).to_bytes(10, "big")
-    assert wal.uuid7(0x017F22E279B0, rand) == "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+    assert frame.uuid7(0x017F22E279B0, rand) == "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
 
 
 @given(st.integers(0, (1 << 48) - 2), st.binary(min_size=10, max_size=10))
 def test_every_uuid7_is_canonical_and_sorts_by_time(ms: int, rand: bytes) -> None:
-    text = wal.uuid7(ms, rand)
+    text = frame.uuid7(ms, rand)
     parsed = uuid.UUID(text)
     assert (str(parsed), parsed.version, parsed.variant) == (text, 7, uuid.RFC_4122)
     assert parsed.int >> 80 == ms
-    assert wal.uuid7(ms + 1, ZERO) > text
+    assert frame.uuid7(ms + 1, ZERO) > text
 
 
 def test_uuid7_wants_its_ten_random_bytes() -> None:
     with pytest.raises(ValueError, match="ten random bytes"):
-        wal.uuid7(NOW, b"short")
+        frame.uuid7(NOW, b"short")
 
 
 def test_times_are_utc_text_of_fixed_width() -> None:
-    assert wal.at(0) == "1970-01-01T00:00:00.000Z"
-    assert wal.at(1_796_050_151_023) == "2026-11-30T14:49:11.023Z"
+    assert frame.at(0) == "1970-01-01T00:00:00.000Z"
+    assert frame.at(1_796_050_151_023) == "2026-11-30T14:49:11.023Z"
 
 
 @given(st.binary())
 def test_any_payload_is_one_line_and_comes_back(payload: bytes) -> None:
-    line = wal.encode(wal.Entry(wal.uuid7(NOW, ZERO), wal.at(NOW), "generic", "turn", payload))
+    line = frame.encode(frame.Entry(frame.uuid7(NOW, ZERO), frame.at(NOW), "generic", "turn", payload))
     assert line.count(b"\n") == 1
-    entry = wal.decode(line)
+    entry = frame.decode(line)
     assert (entry.client, entry.event, entry.payload) == ("generic", "turn", payload)
 
 
 @pytest.mark.parametrize("name", ["main", "", "a b", "50%", "ä/%25\n", "\udcff", "MiXed"])
 def test_a_worktree_of_any_name_comes_back(name: str) -> None:
-    line = wal.encode(wal.Entry("i", "t", "c", "e", b"a b", name))
+    line = frame.encode(frame.Entry("i", "t", "c", "e", b"a b", name))
     assert line.count(b" ") == 8
-    entry = wal.decode(line)
+    entry = frame.decode(line)
     assert (entry.worktree, entry.payload) == (name, b"a b")
 
 
 @given(st.lists(st.sampled_from([b"\\", b"\n", b"n", b"\r", b" "])).map(b"".join))
 def test_escapes_are_undone_exactly_even_where_they_meet(payload: bytes) -> None:
-    assert wal.decode(wal.encode(wal.Entry("i", "t", "c", "e", payload))).payload == payload
+    assert frame.decode(frame.encode(frame.Entry("i", "t", "c", "e", payload))).payload == payload
 
 
 def test_the_frame_is_what_the_format_says(log: str) -> None:
@@ -109,11 +109,11 @@ def test_the_frame_is_what_the_format_says(log: str) -> None:
 
 @given(st.data())
 def test_a_changed_byte_is_never_read_as_an_entry(data: st.DataObject) -> None:
-    line = bytearray(wal.encode(wal.Entry(wal.uuid7(NOW, ZERO), wal.at(NOW), "generic", "turn", b"payload")))
+    line = bytearray(frame.encode(frame.Entry(frame.uuid7(NOW, ZERO), frame.at(NOW), "generic", "turn", b"payload")))
     place = data.draw(st.integers(0, len(line) - 2))
     line[place] ^= data.draw(st.integers(1, 255))
     with pytest.raises(ValueError, match=r"\w"):
-        wal.decode(bytes(line))
+        frame.decode(bytes(line))
 
 
 @pytest.mark.parametrize("word", ["", "two words", "Turn", "a\n", "ä", "a/b"])
@@ -123,9 +123,9 @@ def test_a_client_or_event_that_is_no_word_is_refused(log: str, word: str) -> No
     with pytest.raises(ValueError, match="words"):
         wal.append(log, "generic", word, b"", now_ms=NOW, rand=ZERO)
     with pytest.raises(ValueError, match="words"):
-        wal.append_entry(log, word, wal.at(NOW), "generic", "turn", b"")
+        wal.append_entry(log, word, frame.at(NOW), "generic", "turn", b"")
     with pytest.raises(ValueError, match="words"):
-        wal.append_entry(log, wal.uuid7(NOW, ZERO), f"{word} ", "generic", "turn", b"")
+        wal.append_entry(log, frame.uuid7(NOW, ZERO), f"{word} ", "generic", "turn", b"")
     assert os.listdir(log) == []
 
 
@@ -161,15 +161,15 @@ def test_sealing_an_empty_or_missing_log_makes_no_file(log: str) -> None:
 
 
 def test_an_event_that_has_its_id_and_time_keeps_them(log: str) -> None:
-    wal.append_entry(log, wal.uuid7(7, ZERO), wal.at(7), "gitledger", "note", b"{}", "side")
+    wal.append_entry(log, frame.uuid7(7, ZERO), frame.at(7), "gitledger", "note", b"{}", "side")
     [entry] = wal.pending(log)[0]
-    assert (entry.id, entry.at, entry.worktree) == (wal.uuid7(7, ZERO), "1970-01-01T00:00:00.007Z", "side")
+    assert (entry.id, entry.at, entry.worktree) == (frame.uuid7(7, ZERO), "1970-01-01T00:00:00.007Z", "side")
 
 
 def test_an_entry_that_is_there_twice_is_returned_once(log: str) -> None:
     put(log, b"a")
     put(log, b"b")
-    (Path(log) / f"{wal.uuid7(NOW, ZERO)}.wal").write_bytes(current(log).read_bytes())
+    (Path(log) / f"{frame.uuid7(NOW, ZERO)}.wal").write_bytes(current(log).read_bytes())
     assert payloads(log) == [b"a", b"b"]
 
 
@@ -373,7 +373,7 @@ def test_new_folders_are_synced_into_their_parents(tmp_path: Path, steps: list[s
 # ── a full disk, no rights ───────────────────────────────────────────────────────────────────
 FILL = """
 import os, resource, signal
-from gitledger import wal
+from gitledger import frame, wal
 from gitledger.errors import IOFailed
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -555,7 +555,7 @@ def test_eight_writers_and_a_sealer_lose_tear_and_repeat_nothing(log: str) -> No
 
 FLOOD = """
 import os
-from gitledger import wal
+from gitledger import frame, wal
 number = 0
 while True:
     payload = b"%s.%d " % (sys.argv[2].encode(), number) + b"y" * 50000
@@ -602,7 +602,7 @@ def test_memory_does_not_hold_the_log_twice(log: str) -> None:
 def test_a_good_log_is_read_without_importing_the_model(log: str) -> None:
     put(log, b"x")
     script = """
-from gitledger import wal
+from gitledger import frame, wal
 wal.pending(sys.argv[1]); wal.sealed(sys.argv[1])
 print("gitledger.model" in sys.modules)
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitledger import allowance, briefing, capture, layout
+from gitledger import allowance, capture, layout
 from gitledger.errors import Blocked, LedgerError
 from gitledger.ledger import Ledger
 from gitledger.schema import GenericPayload
@@ -21,6 +21,8 @@ def start(ledger: Ledger, client: str, said: GenericPayload) -> str:
         capture.log(ledger.gitdir.common, f"start {client}: {e}")
     if not ledger.desk.config.briefing.on_start:
         return ""
+    from gitledger import briefing
+
     return briefing.briefing(ledger, session=key, client=client, source=said.source, faults=faults)
 
 
@@ -34,7 +36,7 @@ def compact(ledger: Ledger, client: str, said: GenericPayload) -> str:
         if allowance.use(ledger, str(e)):
             return ""
         raise
-    return pointer(made.name, made.task, made.path, made.digest, made.next)
+    return pointer(made.name, made.task, made.path, made.digest, made.next).rstrip()
 
 
 def end(ledger: Ledger, client: str, said: GenericPayload) -> str:

@@ -6,11 +6,11 @@ Events: `start`, `prompt`, `tool`, `turn`, `compact`, `end`. See docs/clients/ge
 from __future__ import annotations
 
 from gitledger import layout, schema, tasks
+from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Json
 from gitledger.redact import bounded
 from gitledger.schema import Config
 from gitledger.view import View
-from gitledger.wal import Entry
 
 NAME = "generic"
 FILES_KEPT = 50

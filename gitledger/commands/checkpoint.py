@@ -42,4 +42,4 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
             }
         )
     else:
-        put(pointer(made.name, made.task, made.path, made.digest, made.next))
+        put(pointer(made.name, made.task, made.path, made.digest, made.next).rstrip())

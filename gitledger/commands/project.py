@@ -42,7 +42,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.option("--goal", metavar="TEXT")
 @click.option("--description", metavar="TEXT")
 @click.pass_context
-def edit(ctx: click.Context, **fields: str | None) -> None:
+def edit(ctx: click.Context, /, **fields: str | None) -> None:
     """Change the project's fields; without options, in $EDITOR."""
     from gitledger import form, layout, tasks
     from gitledger.model import Change

@@ -98,10 +98,9 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
     if as_json:
         put_json(as_value(view, key))
         return
-    from gitledger.render import tree
+    from gitledger import reading
 
-    changed = tree.changes_of(view, key)
-    put(b"\n".join(data for path, data in sorted(changed.items()) if path.endswith("/TASK.md")).decode())
+    put(reading.document(view, key)[1].decode().rstrip("\n"))
 
 
 def as_value(view: View, key: Key) -> dict[str, Any]:
@@ -236,6 +235,7 @@ def drop(ctx: click.Context, id: str, reason: str) -> None:  # noqa: A002
 @click.pass_context
 def edit(
     ctx: click.Context,
+    /,
     id: str | None,  # noqa: A002
     accept: tuple[str, ...],
     drop_criterion: tuple[str, ...],
