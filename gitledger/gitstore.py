@@ -122,14 +122,21 @@ class GitStore:
         paths = [store.loose(self._objects, oid) for oid, _ in made]
         # libgit2 does not write, and so not sync, what is here already; whoever wrote it may not have synced it either.
         old = [path for path in paths if os.path.exists(path)]
-        odb = self._repo.odb
-        try:
-            for oid, thing in made:
-                written = str(odb.write(_NUMBERS[thing.kind], thing.data))
-                if written != oid:
-                    raise BadData(f"a {thing.kind} was to be stored as {oid} but its id is {written}: hash it again")
-        except (pygit2.GitError, OSError) as e:
-            raise _failure(f"objects cannot be stored in {self._objects}", e) from e
+        # Nor what was here when it last looked into a pack that a gc has since removed: a fresh database looks again.
+        odb = self._fresh()
+        for attempt in range(store.ATTEMPTS):
+            try:
+                for oid, thing in made:
+                    written = str(odb.write(_NUMBERS[thing.kind], thing.data))
+                    if written != oid:
+                        raise BadData(
+                            f"a {thing.kind} was to be stored as {oid} but its id is {written}: hash it again"
+                        )
+                break
+            except (pygit2.GitError, OSError) as e:
+                # A gc removes folders that are empty, also those into which an object is about to be put.
+                if "No such file" not in str(e) or not os.path.isdir(self._objects) or attempt == store.ATTEMPTS - 1:
+                    raise _failure(f"objects cannot be stored in {self._objects}", e) from e
         if made:
             store.sync(*old, *{os.path.dirname(path) for path in old}, self._objects)
 
@@ -138,6 +145,8 @@ class GitStore:
         import pygit2
 
         store.check_oids((oid for oid in (new, old) if oid is not None), self.algorithm)
+        if new is not None and self.absent([new]):  # libgit2 asks its cache
+            raise store.object_is_missing(new, self.common)
         until = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -157,6 +166,7 @@ class GitStore:
                     raise store.lock_is_held(lock) from e
                 time.sleep(0.01)
         store.sync_ref(self.common, self.ref)
+        store.outlast_gc(self.common)
 
     def _move(self, new: Oid | None, old: Oid | None, reason: str) -> None:
         if old is None:

@@ -130,8 +130,8 @@ class PlumbingStore:
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """See Store.
 
-        A `git gc --prune=now` between this and `swap` removes the objects, and git's own two weeks of grace does not
-        help against `now`: `store.read_back` after the swap sees it, and putting them again brings them back.
+        A `git gc --prune=now` may take the objects again, until `swap` has moved the ref and waited for it:
+        `store.read_back` after the swap sees that, and putting them once more brings them back.
         """
         if not made:
             return
@@ -140,7 +140,11 @@ class PlumbingStore:
         # Git does not write, and so not sync, what is here already; whoever wrote it may not have synced it either.
         old = [path for path in paths if os.path.exists(path)]
         pack = _pack([thing for _, thing in made], self.algorithm)
-        answer = self._git(*_SYNCED_OLD, *_SYNCED, "unpack-objects", "-q", data=pack, check=False)
+        for _ in range(store.ATTEMPTS):
+            answer = self._git(*_SYNCED_OLD, *_SYNCED, "unpack-objects", "-q", data=pack, check=False)
+            # A gc removes folders that are empty, also those into which an object is about to be put.
+            if "No such file or directory" not in answer.err or not os.path.isdir(self._objects):
+                break
         if answer.code:
             if "insufficient permission" in answer.err:
                 raise CannotWrite(f"{self._objects} is not yours to write: see who owns it with `ls -l`")
@@ -164,17 +168,19 @@ class PlumbingStore:
             # Git was stopped after it had moved the ref.
         else:
             if answer.code:
-                raise self._not_swapped(answer, old)
-        if not self._files_backend:
-            return
-        try:
-            store.sync_ref(self.common, self.ref)
-        except LedgerError:
-            back = [self.ref, old, new or nothing] if old else ["-d", self.ref, new or nothing]
-            self._git("update-ref", "--no-deref", *back, check=False)
-            raise
+                raise self._not_swapped(answer, new, old)
+        if self._files_backend:
+            try:
+                store.sync_ref(self.common, self.ref)
+            except LedgerError:
+                back = [self.ref, old, new or nothing] if old else ["-d", self.ref, new or nothing]
+                self._git("update-ref", "--no-deref", *back, check=False)
+                raise
+        store.outlast_gc(self.common)
 
-    def _not_swapped(self, answer: gitcli.Answer, old: Oid | None) -> LedgerError:
+    def _not_swapped(self, answer: gitcli.Answer, new: Oid | None, old: Oid | None) -> LedgerError:
+        # Git knows a packed-refs file by its times in seconds: a child that lives may have missed the last change.
+        self.close()
         try:
             now = self._at()
         except BadData as e:
@@ -184,6 +190,8 @@ class PlumbingStore:
         lock = re.search(r"Unable to create '([^']*\.lock)': File exists", answer.err)
         if lock:
             return store.lock_is_held(lock[1])
+        if "nonexistent object" in answer.err:
+            return store.object_is_missing(new or "", self.common)
         failed = gitcli.failure(["update-ref"], answer, self.common)
         return failed if isinstance(failed, IOFailed) and "No space" in answer.err else CannotWrite(str(failed))
 

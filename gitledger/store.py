@@ -2,8 +2,9 @@
 
 A store trusts its driver for reading: what must not be believed is hashed again by whoever asks (`read_back`,
 verification). Objects are always written before the ref names them. Between the two nothing protects them: a
-`git gc --prune=now` that runs beside may take them, since no ref reaches them yet. So `swap` proves nothing about
-the objects; `read_back` after it does, and a MissingObject there means: build and put everything again.
+`git gc --prune=now` that runs beside may take them, since no ref reaches them yet, and even after the swap, if it
+had looked at the refs before. So `swap` proves nothing about the objects, but it waits for such a gc; `read_back`
+after it proves them, and a MissingObject there means: build and put everything again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -18,6 +20,12 @@ from gitledger import objects
 from gitledger.errors import BadData, IOFailed, LockHeld, MissingObject, StaleTip
 from gitledger.model import Oid
 from gitledger.objects import GITLINK, Commit, Edited, Object
+
+ATTEMPTS = 5
+"""How often a driver puts objects again where a gc beside it takes the folders away."""
+
+GC_PATIENCE = 3.0
+"""Seconds to wait for a gc that may be about to remove what no ref reached when it began."""
 
 # What git check-ref-format refuses, and what a protocol of lines cannot carry.
 _NO_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[./]$")
@@ -50,7 +58,8 @@ class Store(Protocol):
         """Move the ref from `old` to `new`, durably; None stands for no ref, on either side.
 
         Raises StaleTip, and only then, where the ref is not at `old`; LockHeld where somebody holds the ref's lock;
-        CannotWrite or IOFailed for anything else. Whatever is raised, the ref is where it was, if the disk obeys.
+        MissingObject where `new` is not here (any more); CannotWrite or IOFailed for anything else. Whatever is
+        raised, the ref is where it was, if the disk obeys.
         """
 
     def close(self) -> None:
@@ -93,6 +102,8 @@ class MemoryStore:
         with self._lock:
             if self._tip != old:
                 raise stale(self.ref, old, self._tip)
+            if new is not None and new not in self.objects:
+                raise object_is_missing(new, "memory")
             self._tip = new
 
     def close(self) -> None:
@@ -196,6 +207,32 @@ def lock_is_held(path: str) -> LockHeld:
         f"{path} exists, so a git process is moving this ref, or died while it did: try again, and if it stays, see "
         "with `ps` that no git runs here before you move that file away"
     )
+
+
+def outlast_gc(common: str) -> None:
+    """Wait, at most GC_PATIENCE seconds, for a `git gc` that is under way; one that begins later sees the ref.
+
+    Not seen are a `git prune --expire=now` or `git repack -ad` by hand, and a gc with more to do than that: git itself
+    warns not to run those beside writers. Any gc that spares young objects, as git does unless told, harms nothing.
+    """
+    path = os.path.join(common, "gc.pid")
+    until = time.monotonic() + GC_PATIENCE
+    first = _running(path)
+    while first and _running(path) == first and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def _running(path: str) -> str:
+    """Who holds git's gc lock; "" where nobody does, or only a process that has died."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            holder = f.read(300)
+        os.kill(int(holder.split()[0]), 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    except (OSError, ValueError, IndexError, OverflowError):
+        return path  # just being written, another user's, or another machine's
+    return holder
 
 
 def loose(folder: str, oid: Oid) -> str:

@@ -182,6 +182,14 @@ def test_moving_a_ref_that_is_not_there_is_refused(ledger: Store) -> None:
     assert ledger.tip() is None
 
 
+def test_the_ref_never_moves_to_what_is_not_here(ledger: Store) -> None:
+    first = append(ledger, None, {"a": b"1"})
+    gone = objects.oid("commit", b"never stored", ledger.algorithm)
+    with pytest.raises(MissingObject, match=gone):
+        ledger.swap(gone, first, "x")
+    assert ledger.tip() == first
+
+
 def test_a_ref_can_be_taken_back_to_nothing_but_only_from_the_tip_that_was_read(ledger: Store) -> None:
     first = append(ledger, None, {"a": b"1"})
     second = append(ledger, first, {"a": b"2"})
@@ -520,16 +528,65 @@ def test_objects_that_a_gc_took_before_the_swap_are_noticed_and_put_again(on_git
     second, edited = build(on_git, first, {"a": b"2"})
     commit = on_git.get(second)
     repo.git("gc", "--quiet", "--prune=now")
-    try:
+    with pytest.raises(MissingObject, match=second):
         on_git.swap(second, first, "x")
-    except CannotWrite:
-        pass  # the driver has seen that the commit is gone
     with pytest.raises(MissingObject):
         store.read_back(on_git, second, edited)
+    assert on_git.tip() == first
     on_git.put((*edited.objects, (second, commit)))
-    if on_git.tip() != second:
-        on_git.swap(second, first, "x")
+    on_git.swap(second, first, "x")
     store.read_back(on_git, second, edited)
+    repo.git("fsck", "--strict")
+
+
+def test_a_gc_that_began_before_the_swap_is_over_when_it_returns(on_git: Store, repo: Repo) -> None:
+    first, edited = build(on_git, None, {"a": b"1"})
+    lock = repo.path / ".git/gc.pid"
+    blob = Path(store.loose(str(repo.path / ".git/objects"), objects.oid("blob", b"1")))
+    code = "import os, sys, time; time.sleep(0.5); os.unlink(sys.argv[1]); os.unlink(sys.argv[2])"
+    gc = subprocess.Popen([sys.executable, "-c", code, str(blob), str(lock)])
+    lock.write_text(f"{gc.pid} {os.uname().nodename}")
+    on_git.swap(first, None, "x")
+    assert not lock.exists()
+    assert gc.wait() == 0
+    with pytest.raises(MissingObject):
+        store.read_back(on_git, first, edited)
+
+
+def test_the_lock_of_a_gc_that_died_holds_nobody_up(on_git: Store, repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (repo.path / ".git/gc.pid").write_text(f"{dead.pid} {os.uname().nodename}")
+    monkeypatch.setattr("gitledger.store.GC_PATIENCE", 1e9)
+    append(on_git, None, {"a": b"1"})
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_gc_with_prune_now_running_all_the_while_loses_nothing(repo: Repo, driver: str) -> None:
+    stop = repo.path.parent / "stop"
+    loop = f"until [ -e {stop} ]; do git gc --quiet --prune=now; done"
+    gc = subprocess.Popen(["sh", "-c", loop], cwd=repo.path, stderr=subprocess.DEVNULL)
+    ledger = DRIVERS[driver](str(repo.path / ".git"), REF)
+    try:
+        for n in range(25):
+            while True:
+                tip = ledger.tip()
+                try:
+                    new, edited = build(ledger, tip, {f"d/{n % 7}/{n}": b"%d" % n})
+                    ledger.swap(new, tip, "x")
+                except (MissingObject, StaleTip, CannotWrite):
+                    continue
+                try:
+                    store.read_back(ledger, new, edited)
+                    break
+                except MissingObject:
+                    ledger.swap(tip, new, "taken back")
+    finally:
+        stop.touch()
+        gc.wait(60)
+        ledger.close()
+    assert int(repo.git("rev-list", "--count", REF)) == 25
+    assert len(repo.git("ls-tree", "-r", "--name-only", REF).split()) == 25
     repo.git("fsck", "--strict")
 
 
