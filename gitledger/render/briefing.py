@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gitledger.model import UNBORN
 from gitledger.render.divergence import branch, commit, divergence_sentence, short
 from gitledger.render.facts import (
     ActiveTask,
@@ -33,6 +34,8 @@ LEAST_CHARS = 2_400
 """Smaller budgets than these are taken for these: less cannot hold the handover's label, reasons and Next Action."""
 BLOCKED_SHOWN = 5
 COMMITS_SHOWN = 5
+LISTED = 8
+"""Lines of any other list that are shown at most, however much room there is: one long list hides what matters."""
 WITHHELD = "withheld: written by a writer that this machine does not trust; see: gitledger trust list"
 
 _STANDING = {True: "may be followed, and git is the truth", False: "history, not to be followed"}
@@ -75,8 +78,11 @@ def briefing(facts: Briefing, lines: int = 60, chars: int = 9_000) -> str:
     """The briefing in at most `lines` lines and `chars` characters, its last line end counted."""
     lines, chars = max(lines, LEAST_LINES), max(chars, LEAST_CHARS)
     parts = _parts(facts)
+    longest = max(len(part.lead) for part in parts)
 
     def fits(plan: _Plan) -> bool:
+        if plan.lead is None and longest > chars:
+            return False  # known without fencing it
         text = _text(parts, plan)
         return len(text) <= chars and text.count("\n") <= lines
 
@@ -93,7 +99,7 @@ def briefing(facts: Briefing, lines: int = 60, chars: int = 9_000) -> str:
             return _text(parts, plan)
         plan = replace(plan, named=plan.named | {n})
     if not fits(plan):
-        plan = _most(_shorter(plan), min(chars, max(len(part.lead) for part in parts)), fits)
+        plan = _most(_shorter(plan), min(chars, longest), fits)
     return _text(parts, plan)
 
 
@@ -134,7 +140,7 @@ def _shown(part: _Part, items: int, lead: int | None) -> list[str]:
     rows += part.items[:items]
     left = part.count() - items
     if left > 0:
-        rows.append(f"- {'and ' if items else ''}{left:,} more{'' if items else ' not shown'}: {part.rest}")
+        rows.append(f"- and {left:,} more: {part.rest}" if items else f"- {left:,} not shown: {part.rest}")
     return rows
 
 
@@ -160,7 +166,7 @@ def _title(facts: Briefing) -> _Part:
     where = (
         f"session {session}{source}" if session else "",
         f"branch {branch(here, 60)}",
-        f"head {short(here.head)}",
+        f"head {short(here.head)}" if here.head != UNBORN else "no commit yet",
         dirtiness(here),
         f"{line(here.operation, 40)} under way" if here.operation else "",
     )
@@ -179,9 +185,9 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[_Part]
         return
     show = f"gitledger task show {task.name}"
     if not task.trusted:
-        yield _Part((f"## Active task {task.name}: {line(task.status, 20)}", f"Its text is {WITHHELD}"))
+        yield _Part((f"## Active task {task.name} ({line(task.status, 20)})", f"Its text is {WITHHELD}"))
         return
-    head = (f"## Active task {task.name}: {line(task.status, 20)}", _quoted(task.title, 120))
+    head = (f"## Active task {task.name} {_quoted(task.title, 120)} ({line(task.status, 20)})",)
     wanted = visible(task.next).strip()
     if not wanted:
         yield _Part((*head, f"No next action is recorded; set it with: gitledger task next {task.name} TEXT"))
@@ -200,8 +206,9 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[_Part]
         ),
         tuple(
             f"- {c.name} {_quoted(c.text, 200)} {c.state}{': ' + _quoted(c.proof, 120) if c.proof else ''}"
-            for c in still
+            for c in still[:LISTED]
         ),
+        len(still),
         name="objective and acceptance",
         rest=show,
         rank=7,
@@ -229,7 +236,8 @@ def _handover(facts: Briefing) -> Iterator[_Part]:
     found = facts.handover
     elsewhere = _Part(
         ("On other branches:",) if facts.elsewhere else (),
-        tuple(f"- {line(row, 240)}" for row in facts.elsewhere),
+        _lines(facts.elsewhere),
+        len(facts.elsewhere),
         name="handovers elsewhere",
         rest="gitledger handover explain",
         rank=2,
@@ -256,13 +264,12 @@ def _handover(facts: Briefing) -> Iterator[_Part]:
         yield _Part(head, lead=wanted, label=f"Next Action of {found.name}", rest=show)
     else:
         yield _Part((*head, "It has no Next Action."))
+    says = (f"Objective: {_quoted(found.objective, 400)}",) if found.objective.strip() else ()
+    since = tuple(_since(found))
     yield _Part(
         (),
-        (
-            *((f"Objective: {_quoted(found.objective, 400)}",) if found.objective.strip() else ()),
-            *_since(found),
-            *(f"State: {_quoted(row, 240)}" for row in found.state),
-        ),
+        (*says, *since, *(f"State: {_quoted(row, 240)}" for row in found.state[:LISTED])),
+        len(says) + len(since) + len(found.state),
         name=f"what {found.name} says",
         rest=show,
         rank=3,
@@ -284,17 +291,18 @@ def _since(found: Handover) -> Iterator[str]:
 def _evidence(facts: Briefing) -> Iterator[_Part]:
     show = f"gitledger task show {facts.task.name}" if facts.task else "gitledger status"
     head = "## Verified state" if facts.verified else "## Nothing is verified yet."
-    rows = tuple(f"- {line(row, 240)}" for row in facts.verified)
-    yield _Part((head,), rows, name="verified state", rest=show, rank=1)
+    rows = _lines(facts.verified)
+    yield _Part((head,), rows, len(facts.verified), name="verified state", rest=show, rank=1)
     if facts.stale:
-        rows = tuple(f"- {line(row, 240)}" for row in facts.stale)
-        yield _Part(("STALE, to be checked again:",), rows, name="STALE", rest=show, rank=5)
+        rows = _lines(facts.stale)
+        yield _Part(("STALE, to be checked again:",), rows, len(facts.stale), name="STALE", rest=show, rank=5)
 
 
 def _needs(facts: Briefing) -> _Part:
     return _Part(
         (f"## Needs a person: {len(facts.findings):,}" if facts.findings else "## Nothing needs a person.",),
-        tuple(f"- {finding_line(finding)}" for finding in facts.findings),
+        tuple(f"- {finding_line(finding)}" for finding in facts.findings[:LISTED]),
+        len(facts.findings),
         name="what needs a person",
         rest="gitledger doctor",
         rank=9,
@@ -312,6 +320,10 @@ def _newest(facts: Briefing) -> _Part:
     if facts.pending:
         head.append(pending(facts.pending))
     return _Part(tuple(head), name="newest checkpoint", rest="gitledger status", rank=6)
+
+
+def _lines(rows: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"- {line(row, 240)}" for row in rows[:LISTED])
 
 
 def _quoted(text: str, limit: int) -> str:

@@ -99,15 +99,15 @@ class Briefing:
 
 # ── sentences ────────────────────────────────────────────────────────────────────────────────
 def dirtiness(position: Position) -> str:
-    """`clean`, or `dirty, 3 paths`."""
-    return f"dirty, {position.dirty:,} {'path' if position.dirty == 1 else 'paths'}" if position.dirty else "clean"
+    """`clean`, or `dirty (3 paths)`."""
+    return f"dirty ({position.dirty:,} {'path' if position.dirty == 1 else 'paths'})" if position.dirty else "clean"
 
 
 def work_tree(then: Position, now: Position) -> str:
     """The work tree beside the label: as it was then, as it is now, and whether its content is the same."""
     known = then.fingerprint and now.fingerprint
     same = ("same content" if then.fingerprint == now.fingerprint else "other content") if known else ""
-    return f"work tree {dirtiness(then)} then, {dirtiness(now)} now{', ' + same if same else ''}"
+    return f"work tree then {dirtiness(then)}, now {dirtiness(now)}{', ' + same if same else ''}"
 
 
 def signature(verdict: Verdict) -> str:
