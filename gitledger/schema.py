@@ -374,8 +374,9 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         # the change set's types are imported from here as well, but only a change set pays for them
-        from gitledger import proposal
+        if not name.startswith("_"):
+            from gitledger import proposal
 
-        if not name.startswith("_") and hasattr(proposal, name):
-            return getattr(proposal, name)
+            if hasattr(proposal, name):
+                return getattr(proposal, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

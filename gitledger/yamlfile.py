@@ -1,0 +1,117 @@
+"""A file of YAML tables, read with the line of every key, and edited without touching anything else in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+from gitledger.errors import BadConfig
+from gitledger.model import Json
+
+
+class Document(NamedTuple):
+    """A file read: its text, its tables as plain values, the line (from 1) of each dotted key, and YAML's own root."""
+
+    text: str
+    values: dict[str, Json]
+    lines: dict[str, int]
+    root: Any
+
+
+def parse(path: str, data: bytes) -> Document:
+    """The YAML in `data`; raise BadConfig for anything but tables of plain values, naming the line."""
+    import yaml
+
+    try:
+        text = data.decode("utf-8-sig")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise BadConfig(f"{path} uses YAML aliases (*name), which are not read here; write the value out")
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None or (isinstance(root, yaml.ScalarNode) and root.value == ""):
+            return Document(text, {}, {}, None)
+        if not isinstance(root, yaml.MappingNode):
+            raise BadConfig(f"{path} is no table of keys; write lines such as: briefing: {{lines: 60}}")
+        lines: dict[str, int] = {}
+        values = _table(path, loader, root, "", lines)
+        return Document(text, values, lines, root)
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        at = f"{path}: line {mark.line + 1}" if mark else path
+        raise BadConfig(f"{at} is not YAML ({e.problem or e.context}); mend the file") from e
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as e:
+        reason = " ".join(str(e).split())
+        raise BadConfig(f"{path} is not readable YAML ({reason}); mend the file") from e
+
+
+def _table(path: str, loader: Any, node: Any, prefix: str, lines: dict[str, int]) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, value in node.value:
+        line = name.start_mark.line + 1
+        key = name.value if name.id == "scalar" else ""
+        if not key:
+            raise BadConfig(f"{path}: line {line}: a key is a word; mend the file")
+        dotted = f"{prefix}{key}"
+        if dotted in lines:
+            raise BadConfig(f"{path}: line {line}: {dotted} stands here again, after line {lines[dotted]}; keep one")
+        lines[dotted] = line
+        if value.id == "mapping" and not prefix:
+            found[key] = _table(path, loader, value, f"{dotted}.", lines)
+        else:
+            found[key] = loader.construct_object(value, deep=True)
+    return found
+
+
+def _shown(value: Json) -> str:
+    """A value as YAML, on one line."""
+    words = ("true", "false", "yes", "no", "on", "off", "null", "y", "n")
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z/][A-Za-z0-9_./-]*", value) and value.lower() not in words:
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def with_value(document: Document, section: str, key: str, value: Json) -> str:
+    """The text with one value set, or "" where its place cannot be told; whoever calls compares what it then says."""
+    text, root, shown = document.text, document.root, _shown(value)
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    if root is not None and root.flow_style:
+        return ""
+    pair = _pair(root, section)
+    if pair is None:
+        head = text if not text or text.endswith("\n") else text + line_end
+        return f"{head}{section}:{line_end}  {key}: {shown}{line_end}"
+    name, table = pair
+    indent = " " * (name.start_mark.column + 2)
+    if table.id == "mapping" and table.value:
+        inner = _pair(table, key)
+        if inner is not None:
+            start, end = inner[1].start_mark.index, _end(inner[1])
+            if end < 0 or ("#" in text[start:end] and inner[1].id != "scalar"):
+                return ""
+            return text[:start] + (" " if start == end else "") + shown + text[end:]
+        if table.flow_style:
+            return ""
+        indent = " " * table.start_mark.column
+        end = _end(table.value[-1][1])
+    elif table.id == "scalar" and table.value == "":
+        end = table.start_mark.index
+    else:
+        return ""
+    if end < 0:
+        return ""
+    line = text.find("\n", end)
+    head, tail = (text[: line + 1], text[line + 1 :]) if line >= 0 else (text + line_end, "")
+    return f"{head}{indent}{key}: {shown}{line_end}{tail}"
+
+
+def _pair(table: Any, key: str) -> tuple[Any, Any] | None:
+    return next(((name, value) for name, value in table.value if name.value == key), None) if table else None
+
+
+def _end(node: Any) -> int:
+    """Where a value ends in the text, -1 where that cannot be told: YAML counts comments after a block as its own."""
+    if node.id == "sequence" and not node.flow_style:
+        return _end(node.value[-1]) if node.value else -1
+    in_block = node.style in ("|", ">") if node.id == "scalar" else not node.flow_style
+    return -1 if in_block else int(node.end_mark.index)
