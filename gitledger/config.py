@@ -316,15 +316,19 @@ def set_value(path: str, dotted: str, text: str, *, make_folder: bool = False) -
 
 def typed(dotted: str, text: str) -> Json:
     """What a person typed for a key, as its value; raise BadConfig for a key or value that does not fit."""
-    get(Config(), dotted)
-    value = _typed(dotted, text)
+    value = typed(dotted, text)
+    return value
+
+
+def typed(dotted: str, text: str) -> Json:
+    """The value that a person typed for a key; raise BadConfig for a key or value that does not fit."""
+    value = _typed(dotted, text, get(Config(), dotted))
     for _, what in schema.read_settings(_nested({dotted: value})):
         raise BadConfig(f"{dotted} cannot be {text!r}: {what}")
     return value
 
 
-def _typed(dotted: str, text: str) -> Json:
-    default = flat(Config())[dotted]
+def _typed(dotted: str, text: str, default: Json) -> Json:
     words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
     if isinstance(default, bool):
         if text.strip().lower() not in words:
