@@ -315,12 +315,6 @@ def set_value(path: str, dotted: str, text: str, *, make_folder: bool = False) -
 
 
 def typed(dotted: str, text: str) -> Json:
-    """What a person typed for a key, as its value; raise BadConfig for a key or value that does not fit."""
-    value = typed(dotted, text)
-    return value
-
-
-def typed(dotted: str, text: str) -> Json:
     """The value that a person typed for a key; raise BadConfig for a key or value that does not fit."""
     value = _typed(dotted, text, get(Config(), dotted))
     for _, what in schema.read_settings(_nested({dotted: value})):
