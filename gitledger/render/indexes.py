@@ -20,6 +20,7 @@ SHARDS = 60
 """How many shards a list links, the newest ones."""
 
 _ORDER = ("active", "blocked", "planned", "discovered")
+_STATES = {"D": ("Standing", "Superseded"), "Q": ("Open", "Answered"), "B": ("Open", "Resolved")}
 _TITLES = {"tasks": "Tasks", "decisions": "Decisions", "blockers": "Blockers", "questions": "Questions"}
 
 
@@ -147,7 +148,9 @@ def _where(view: View, kind: Kind, title: str) -> str:
         for shard in newest[:SHARDS]
     ]
     more = f"\n\n*and {len(newest) - SHARDS:,} more: [{kind.folder}/]({kind.folder}/)*" if len(newest) > SHARDS else ""
-    return section(title, table(("Numbers", "Open", "Closed"), rows) + more) if rows else ""
+    return (
+        section(title, table(("Numbers", *_STATES.get(kind.letter, ("Open", "Closed"))), rows) + more) if rows else ""
+    )
 
 
 def _shards(view: View, kind: Kind) -> dict[str, dict[str, int]]:

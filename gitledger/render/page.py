@@ -112,10 +112,9 @@ def position(value: Json) -> str:
         (
             ("Branch", branch if branch == DETACHED else code(branch)),
             ("Head", code(value.get("head", ""))),
+            ("Work tree", joined(code(value.get("worktree", "")), tree) if value else ""),
             ("Tree of that head", code(value.get("tree", ""))),
-            ("Working tree", tree if value else ""),
-            ("Content", code(value.get("fingerprint", ""))),
-            ("Work tree", code(value.get("worktree", ""))),
+            ("Fingerprint of the work tree", code(value.get("fingerprint", ""))),
             ("Under way", inline(str(value.get("operation") or ""), 80)),
         )
     )

@@ -81,9 +81,9 @@ def readme(record: Record | None) -> bytes:
             f"git show {branch}:keys/allowed_signers > signers\n"
             f"git -c gpg.ssh.allowedSignersFile=signers verify-commit {branch}\n"
             "```\n\n"
-            "That tells you which key signed. Whether to believe that key is yours to decide: compare its fingerprint "
-            "(`ssh-keygen -lf` on a line of `keys/*.json`, or `gitledger trust list`) with one you got another way. "
-            "`gitledger verify` checks the whole history.",
+            "That prints the fingerprint of the key that signed. Whether to believe it is yours to decide: compare it "
+            "with one you got another way. `gitledger verify` checks every commit, and that the documents say what the "
+            "records say.",
         ),
         section(
             "Read it without a checkout",

@@ -60,20 +60,20 @@ def handover(record: Record, source: str) -> bytes:
     link = entry_link(source, task) if task else ""
     return page(
         _title(record),
-        joined(_task(record, link or "{}"), _made(record), *_session(record)),
+        joined(
+            _task(record, link or "{}"),
+            _made(record),
+            *_session(record),
+            f"checkpoint {inline(record.get('checkpoint_name'))}" if record.get("checkpoint_name") else "",
+        ),
         "**Recovered:** the session ended without saying so; this was composed from what it had journalled."
         if record.get("recovered")
         else "",
         *_body(record),
         *_open(record),
         *_work(record),
-        facts(
-            (
-                ("Checkpoint", inline(record.get("checkpoint_name") or "")),
-                ("How it was made", "written" if record.get("kind") == "written" else "derived from records"),
-            )
-        ),
-        "*A handover is not the source of truth: git is. Compare where the repository stands now before following it.*",
+        f"*{'Written by its author' if record.get('kind') == 'written' else 'Derived from records, journal and git'}. "
+        "A handover is not the source of truth, git is: compare where the repository stands now before following it.*",
     )
 
 

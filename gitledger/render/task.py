@@ -5,6 +5,8 @@ Each is rendered from the task's own record; `link` knows what its neighbours ar
 
 from __future__ import annotations
 
+import re
+
 from gitledger import proof
 from gitledger.model import Json, Record
 from gitledger.render.page import (
@@ -29,6 +31,8 @@ SHOWN = 40
 
 _OTHERS = ("TASK.md", "STATE.md", "TODO.md", "SOURCES.md")
 _WORDS = {"TASK.md": "Task", "STATE.md": "State", "TODO.md": "To do", "SOURCES.md": "Sources"}
+_CLOSED = {"decision": "superseded", "blocker": "resolved", "question": "answered"}
+_RUN = re.compile(r"`(.*)` exited (\S+)\Z", re.DOTALL)
 _LINKED = {
     "decision": "Decisions",
     "blocker": "Blockers",
@@ -123,7 +127,7 @@ def _sources(name: str, task: Record, link: Link) -> bytes:
                 (
                     (
                         cell(names[p["id"]]),
-                        cell(p.get("command", "")),
+                        code(p.get("command", "")).replace("|", "\\|"),
                         cell(str(p.get("exit", ""))),
                         "dirty tree" if p.get("dirty") else "clean tree",
                         short(p["head"]) if p.get("head") else "",
@@ -168,21 +172,22 @@ def _menu(own: str) -> str:
 def _next(task: Record) -> str:
     if not task.get("next"):
         return "*No next action is recorded.*"
-    return f"{said(task.get('next'))}\n\n{joined('Set', when(task.get('next_at'))) if task.get('next_at') else ''}"
+    return f"{said(task.get('next'))}\n\n{'Set ' + when(task.get('next_at')) if task.get('next_at') else ''}"
 
 
 def _criteria(task: Record) -> list[str]:
     lines = []
     for criterion in proof.criteria(task):
-        shown = f"{criterion.state}: {inline(criterion.proof)}" if criterion.proof else "no evidence yet"
+        shown = f"{criterion.state}: {_words(criterion.proof)}" if criterion.proof else "no evidence yet"
         lines.append(f"- [{'x' if criterion.met else ' '}] {inline(criterion.text)} — {shown}")
     dropped = [row for row in task.listed("criteria") if row.get("dropped")]
     return lines + [f"- ~~{inline(row.get('text', ''))}~~ dropped" for row in dropped]
 
 
 def _links(task: Record, link: Link, kind: str) -> list[str]:
+    closed = f" — {_CLOSED.get(kind, 'closed')}"
     return [
-        f"- {link(row['id'])} {inline(row.get('title', ''))}{'' if row.get('open', True) else ' — closed'}"
+        f"- {link(row['id'])} {inline(row.get('title', ''))}{'' if row.get('open', True) else closed}"
         for row in reversed(task.listed("links"))
         if row.get("kind") == kind
     ]
@@ -197,7 +202,7 @@ def _open(task: Record, link: Link, kind: str) -> list[str]:
 
 def _completed(task: Record, row: dict[str, Json]) -> str:
     piece = _piece(task, row.get("evidence"))
-    shown = f"{proof.state(piece)}: {inline(proof.words(piece))}" if piece else "UNVERIFIED"
+    shown = f"{proof.state(piece)}: {_words(proof.words(piece))}" if piece else "UNVERIFIED"
     return f"- {joined(day(row.get('at')), inline(row.get('text', '')))} — {shown}"
 
 
@@ -206,12 +211,18 @@ def _piece(task: Record, item: Json) -> dict[str, Json] | None:
     return {"id": item, **{n: v for n, (v, _) in fields.items()}} if fields else None
 
 
+def _words(words: str) -> str:
+    # A command as code, so that what people copy is what ran.
+    run = _RUN.match(words)
+    return f"{code(run[1])} exited {inline(run[2])}" if run else inline(words).replace("\\|", "|")
+
+
 def _verified(pieces: list[dict[str, Json]]) -> str:
     return table(
         ("Evidence", "State", "On head", "When"),
         (
             (
-                cell(proof.words(p)),
+                _words(proof.words(p)).replace("|", "\\|"),
                 proof.state(p),
                 joined(short(p["head"]), "dirty tree" if p.get("dirty") else "") if p.get("head") else "",
                 when(p.get("at")),
