@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gitledger import layout
-from gitledger.codec import canonical
+from gitledger.codec import canonical, record_bytes
 from gitledger.model import Change, Field, Finding, Key, Record, Stamp
 
 
@@ -60,10 +60,15 @@ def _rank(field: Field) -> tuple[Stamp, bytes]:
     return field[1], canonical(field[0])
 
 
+def _later(a: Field, b: Field) -> bool:
+    # Values are compared by their bytes: to Python, true and 1 are equal.
+    return a[1] > b[1] or (a[1] == b[1] and canonical(a[0]) > canonical(b[0]))
+
+
 def _fields(a: Mapping[str, Field], b: Mapping[str, Field]) -> dict[str, Field]:
     out = dict(a)
     for name, field in b.items():
-        if name not in out or (field != out[name] and _rank(field) > _rank(out[name])):
+        if name not in out or _later(field, out[name]):
             out[name] = field
     return out
 
@@ -73,9 +78,8 @@ def _items(a: dict[str, dict[str, Field]], b: dict[str, dict[str, Field]]) -> di
 
 
 def _earlier(a: Record, b: Record) -> Record:
-    def born(record: Record) -> tuple[Stamp, bytes]:
-        return min(s for _, s in record.fields.values()), canonical({n: v for n, (v, _) in record.fields.items()})
+    def born(record: Record) -> tuple[bool, Stamp, bytes]:
+        stamps = [stamp for _, stamp in record.fields.values()]
+        return not stamps, min(stamps, default=Stamp(0, "", 0)), record_bytes(record)  # one that says nothing is last
 
-    if not a.fields or not b.fields:
-        return a if a.fields else b
     return min(a, b, key=born)
