@@ -26,7 +26,6 @@ LAYERS: tuple[frozenset[str], ...] = (
             "changeset",
             "derive",
             "entries",
-            "allowance",
             "evidence",
             "genesis",
             "handovers",
