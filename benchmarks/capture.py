@@ -1,25 +1,17 @@
-"""What one hook costs: capture of a turn, whole process, synced, beside `python -c pass`.
-
-    python benchmarks/capture.py [--runs 60] [PROGRAM]
-
-PROGRAM is the installed `gitledger`; by default the one beside this Python. Both sides run in turn in one loop,
-by the same interpreter, with compiled files on both; what counts is the ratio, at most 1.5.
-"""
+"""What one hook costs: capture of a turn, whole process, synced, beside `python -c pass`."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.clock import WARM, Row, Side, bare, child, in_turn, ratio, ways
+from benchmarks.grounds import Grounds
+
 BUDGET = 1.5
-BOOT = "from gitledger.__main__ import main; main()"  # a shim may do this: older pips' scripts import `re`
 ANSWER = "I moved the token check into `auth/session.py`, and all 212 tests pass. Next: the refresh path.\n" * 12
 
 
@@ -39,53 +31,19 @@ def payload(folder: str) -> bytes:
     ).encode()
 
 
-def interpreter(program: Path) -> str:
-    """The Python that the console script names in its first line."""
-    first = program.read_bytes().split(b"\n", 1)[0]
-    return os.fsdecode(first.removeprefix(b"#!").strip())
-
-
-def main() -> int:
-    """Print each side's median and minimum in ms and its ratio; 1 where the budget is missed."""
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    words.add_argument("program", nargs="?", type=Path, default=Path(sys.executable).with_name("gitledger"))
-    words.add_argument("--runs", type=int, default=60)
-    options = words.parse_args()
-    program = options.program.absolute()
-    python = interpreter(program)
-    sides = {
-        "python -c pass": [python, "-c", "pass"],
-        "gitledger hook generic turn": [str(program), "hook", "generic", "turn"],
-        "the same by python -I -c": [python, "-I", "-c", BOOT, "hook", "generic", "turn"],
-        "the same by python -I -m gitledger": [python, "-I", "-m", "gitledger", "hook", "generic", "turn"],
-    }
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GITLEDGER_", "GIT_"))}
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "init", "--quiet", folder], check=True, env=env)
-        wal = Path(folder, ".git", "gitledger", "wal", "main")
-        wal.mkdir(parents=True)
-        text = payload(folder)
-        for run in range(options.runs + 2):
-            for name, command in sides.items():
-                begun = time.perf_counter()
-                subprocess.run(command, input=text, cwd=folder, env=env, check=True)
-                if run >= 2:  # the first two compile and warm
-                    times[name].append((time.perf_counter() - begun) * 1000)
-        lines = (wal / "current.wal").read_bytes().count(b"\n")
-        sent = (len(sides) - 1) * (options.runs + 2)
-        if lines != sent:
-            sys.exit(f"{lines} events were logged where {sent} were sent")
-    base = times["python -c pass"]
-    print(f"{options.runs} runs in turn, {python}, ms: median (minimum), ratio of medians (of minima)")
-    ratios = []
-    for name, took in times.items():
-        median, least = statistics.median(took), min(took)
-        ratios.append(median / statistics.median(base))
-        print(f"{name:42} {median:6.1f} ({least:5.1f})  {ratios[-1]:.2f} ({least / min(base):.2f})")
-    print(f"budget: the second line at most {BUDGET} x the first: {'kept' if ratios[1] <= BUDGET else 'MISSED'}")
-    return int(ratios[1] > BUDGET)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def rows(grounds: Grounds) -> Iterator[Row]:
+    """One row for each way to start."""
+    folder = grounds.repository("capture", None)
+    log = Path(folder, ".git", "gitledger", "wal", "main")
+    log.mkdir(parents=True)
+    text = payload(folder)
+    commands = ways("hook", "generic", "turn")
+    commands["python -I -m"] = [sys.executable, "-I", "-m", "gitledger", "hook", "generic", "turn"]
+    sides = [Side(child(command, folder, text)) for command in (bare(), *commands.values())]
+    base, *times = in_turn(sides, grounds.runs)
+    logged = (log / "current.wal").read_bytes().count(b"\n")
+    sent = len(commands) * (grounds.runs + WARM)
+    if logged != sent:
+        sys.exit(f"{logged} events were logged where {sent} were sent; see {os.path.dirname(log.parent)}/log")
+    for way, took in zip(commands, times, strict=True):
+        yield ratio(f"capture a turn, {way} / python -c pass", took, base, BUDGET)
