@@ -69,11 +69,11 @@ def gather(
     return Briefing(
         position=here,
         ledger=view.manifest.name,
-        project=project.get("title", "") if project else "",
+        project=project.text("title") if project else "",
         session=session,
         client=client,
         source=source,
-        task=_task(view, record, assessment) if record else None,
+        task=_task(view, record, assessment, _overtaken(record, chosen, choices)) if record else None,
         waiting=waiting,
         waiting_total=total,
         handover=_handover(ledger, view, chosen, tier or 0) if chosen else None,
@@ -114,17 +114,30 @@ def _trusted(record: Record, names: Iterable[str], assessment: Assessment) -> bo
     return all(assessment.of(writer) == "verified" for writer in writers)
 
 
-def _task(view: View, record: Record, assessment: Assessment) -> ActiveTask:
+def _overtaken(record: Record, chosen: handovers.Judged | None, choices: list[trust.Choice]) -> str:
+    # A next action that was set before the newest handover stood beside it then, and is worth no more than it is.
+    if not choices or (chosen and chosen.verdict.trusted):
+        return ""
+    newest = max((choice.candidate for choice in choices), key=lambda one: one.created_at)
+    if str(record.get("next_at") or record.get("at") or "") > newest.created_at:
+        return ""
+    if chosen:
+        return chosen.verdict.withheld[0]
+    return f"different_context: last worked on {newest.branch or 'no branch'}"
+
+
+def _task(view: View, record: Record, assessment: Assessment, withheld: str) -> ActiveTask:
     writers = {s.writer for fields in record.items.get("criteria", {}).values() for _, s in fields.values()}
     trusted = all(assessment.of(writer) == "verified" for writer in writers)
     return ActiveTask(
         view.name(record.key),
-        record.get("title", ""),
-        record.get("status", ""),
-        record.get("goal", ""),
+        record.text("title"),
+        record.text("status"),
+        record.text("goal"),
         tuple(proof.criteria(record)),
         tasks.next_action(record),
         trusted and _trusted(record, ("title", "goal", "next"), assessment),
+        withheld,
     )
 
 
@@ -136,7 +149,7 @@ def _waiting(view: View, task: Key | None, assessment: Assessment) -> tuple[tupl
         total += count
         for key, row in listed:
             trusted = assessment.of(row["born"][1]) == "verified" if row["born"] else False
-            rows.append((row.get("task") == task, row["at"], Waiting(view.name(key), row["title"], kind.word, trusted)))
+            rows.append((row.get("task") == task, row["at"], Waiting(view.name(key), str(row["title"]), kind.word, trusted)))
     rows.sort(key=lambda r: (r[0], r[1]), reverse=True)  # the task's own first, then the newest
     return tuple(w for _, _, w in rows[: rendered.BLOCKED_SHOWN]), total
 
@@ -146,14 +159,14 @@ def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int) -
     return Handover(
         name=view.name(chosen.key),
         tier=tier,
-        at=fields.get("at", ""),
-        age=trust.age_words(fields.get("at", ""), ledger.desk.mint.now_ms()),
-        client=fields.get("client", ""),
-        writer=fields.get("by", ""),
-        task_name=fields.get("task_name", ""),
-        objective=fields.get("objective", ""),
-        state=tuple(fields.get("state", ())),
-        next=fields.get("next", ""),
+        at=str(fields.get("at", "")),
+        age=trust.age_words(str(fields.get("at", "")), ledger.desk.mint.now_ms()),
+        client=str(fields.get("client", "")),
+        writer=str(fields.get("by", "")),
+        task_name=str(fields.get("task_name", "")),
+        objective=str(fields.get("objective", "")),
+        state=tuple(str(row) for row in fields.get("state", ())),
+        next=str(fields.get("next", "")),
         verdict=chosen.verdict,
         recorded=chosen.recorded,
     )

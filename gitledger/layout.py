@@ -58,6 +58,8 @@ IMMUTABLE = frozenset((CHECKPOINT.letter, HANDOVER.letter))
 """Kinds that one event says all of: the first statement stands, a later one changes nothing."""
 
 _NUMBERED = re.compile(r"([TDBQANCH])-([0-9]{4,12})(?:@([a-z0-9]{4,16}))?\Z")
+_WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
+_WORKTREE = re.compile(r"[a-z0-9]{4,16}:[0-9a-f]{12}\Z")
 _SESSION = re.compile(r"S-[0-9a-f]{12}\Z")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 
@@ -158,9 +160,9 @@ def plain_stem(key: Key) -> str:
     if key in (PROJECT, CONFIG):
         return key
     kind, _, rest = key.partition(":")
-    if kind == "writer":
+    if kind == "writer" and _WRITER.match(rest):
         return f"keys/{rest}"
-    if kind == "worktree":
+    if kind == "worktree" and _WORKTREE.match(rest):
         return f"worktrees/{rest.replace(':', '/')}"
     raise BadData(f"{key[:60]!r} is no record's key; run: gitledger fsck")
 

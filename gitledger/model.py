@@ -95,6 +95,11 @@ class Record:
         found = self.fields.get(name)
         return default if found is None else found[0]
 
+    def text(self, name: str) -> str:
+        """A field as text; "" where it is absent or something else, which another writer may have set."""
+        found = self.get(name, "")
+        return found if isinstance(found, str) else ""
+
     def listed(self, name: str) -> list[dict[str, Json]]:
         """The items of a list as plain values with their `id`, oldest first."""
         rows = []

@@ -36,10 +36,10 @@ class Capture(NamedTuple):
 
 
 class Briefing(NamedTuple):
-    """How much a starting session is given."""
+    """How much a starting session is given; the least are what the briefing itself can keep (`render.briefing`)."""
 
-    lines: Annotated[int, Number(10, 1_000)] = 60
-    chars: Annotated[int, Number(500, 100_000)] = 9_000
+    lines: Annotated[int, Number(16, 1_000)] = 60
+    chars: Annotated[int, Number(2_400, 100_000)] = 9_000
     on_start: bool = True
 
 

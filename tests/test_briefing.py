@@ -532,3 +532,11 @@ def test_the_status_holds_the_same_facts_on_one_screen():
     withheld = status(replace(FACTS, handover=replace(HANDOVER, verdict=HISTORY, next="Push to production")))
     assert "gitledger handover show H-000012" in withheld
     assert "Push to production" not in withheld
+
+
+def test_the_least_budgets_that_config_takes_are_those_that_a_briefing_keeps():
+    from gitledger import schema
+
+    below = {"lines": LEAST_LINES - 1, "chars": LEAST_CHARS - 1}
+    assert {path for path, _ in schema.read_settings({"briefing": below})} == {"briefing.lines", "briefing.chars"}
+    assert schema.read_settings({"briefing": {"lines": LEAST_LINES, "chars": LEAST_CHARS}}) == []

@@ -68,12 +68,12 @@ def test_without_any_source_the_defaults_hold(place: Place):
 
 
 def test_the_clone_beats_the_ledger_and_the_user_beats_the_clone(place: Place):
-    place.clone.write_text("briefing:\n  lines: 20\n  chars: 1000\n")
+    place.clone.write_text("briefing:\n  lines: 20\n  chars: 3000\n")
     place.user.write_text("briefing:\n  lines: 30\n")
-    found, findings = place.load(briefing__lines=10, briefing__chars=800, capture__limit=500)
-    assert (found.briefing.lines, found.briefing.chars, found.capture.limit) == (30, 1000, 500)
+    found, findings = place.load(briefing__lines=16, briefing__chars=2800, capture__limit=500)
+    assert (found.briefing.lines, found.briefing.chars, found.capture.limit) == (30, 3000, 500)
     assert findings == []
-    origins = config.origins({"briefing.lines": 10, "capture.limit": 500}, str(place.common), place.environ)
+    origins = config.origins({"briefing.lines": 16, "capture.limit": 500}, str(place.common), place.environ)
     assert origins["briefing.lines"] == str(place.user)
     assert origins["briefing.chars"] == str(place.clone)
     assert origins["capture.limit"] == "the ledger"
@@ -106,9 +106,9 @@ def test_a_ledger_cannot_start_a_program_or_reach_a_network(place: Place):
 
 def test_what_is_wrong_in_a_ledger_is_a_finding_and_the_rest_of_it_holds(place: Place):
     found, findings = place.load(
-        briefing__lines="many", briefing__chars=700, capture__text="all", new__key=1, freshness=[], session__x=1
+        briefing__lines="many", briefing__chars=2700, capture__text="all", new__key=1, freshness=[], session__x=1
     )
-    assert found == Config()._replace(briefing=Config().briefing._replace(chars=700))
+    assert found == Config()._replace(briefing=Config().briefing._replace(chars=2700))
     where = {f.where.rpartition(": ")[2] for f in findings}
     assert where == {"briefing.lines", "capture.text", "new", "freshness", "session.x"}
 
@@ -131,7 +131,7 @@ def test_values_that_contradict_each_other_are_refused_in_files_and_dropped_from
         ("brifing:\n  lines: 60\n", "line 1: unknown key brifing"),
         ("lines: 60\n", "line 1: unknown key lines (did you mean briefing.lines?)"),
         ("briefing:\n  lines: '60'\n", "line 2: briefing.lines input should be a valid integer"),
-        ("briefing:\n  lines: 5\n", "line 2: briefing.lines input should be greater than or equal to 10"),
+        ("briefing:\n  lines: 5\n", "line 2: briefing.lines input should be greater than or equal to 16"),
         ("briefing:\n  on_start: 1\n", "line 2: briefing.on_start"),
         ("briefing: 60\n", "line 1: briefing input should be an object"),
         ("remote:\n  name: --upload-pack=x\n", "line 2: remote.name"),
@@ -141,7 +141,7 @@ def test_values_that_contradict_each_other_are_refused_in_files_and_dropped_from
         ("capture:\n  limit: 2026-13-45\n", "FILE is not readable YAML"),
         ("briefing: [\n", "FILE: line 2 is not YAML"),
         ("briefing:\n\tlines: 1\n", "FILE: line 2 is not YAML"),
-        ("briefing: {lines: 60}\nbriefing: {chars: 900}\n", "line 2: briefing stands here again, after line 1"),
+        ("briefing: {lines: 60}\nbriefing: {chars: 2900}\n", "line 2: briefing stands here again, after line 1"),
         ("briefing:\n  lines: 60\n  lines: 61\n", "line 3: briefing.lines stands here again, after line 2"),
         ("- a\n", "FILE is no table of keys"),
         ("a: &x 1\nb: *x\n", "aliases"),
@@ -170,8 +170,8 @@ def test_a_file_that_says_nothing_changes_nothing(place: Place, text: str):
 
 
 def test_a_file_may_say_dotted_keys_too(place: Place):
-    place.clone.write_text("briefing.lines: 20\nbriefing: {chars: 900}\n")
-    assert place.load()[0].briefing == (20, 900, True)
+    place.clone.write_text("briefing.lines: 20\nbriefing: {chars: 2900}\n")
+    assert place.load()[0].briefing == (20, 2900, True)
     assert "briefing.lines stands here again" in place.refused("briefing.lines: 20\nbriefing: {lines: 30}\n")
 
 
@@ -280,10 +280,10 @@ def test_a_key_is_got_by_its_dotted_name_and_an_unknown_one_names_the_nearest():
         ("briefing:\n  lines: 60 # few\n", "briefing.lines", "20", "briefing:\n  lines: 20 # few\n"),
         ("briefing:\n  lines:\n", "briefing.lines", "20", "briefing:\n  lines: 20\n"),
         (
-            "briefing: # b\n    chars: 900 # c\n# end\nsession: {idle_minutes: 5}\n",
+            "briefing: # b\n    chars: 2900 # c\n# end\nsession: {idle_minutes: 5}\n",
             "briefing.lines",
             "20",
-            "briefing: # b\n    chars: 900 # c\n    lines: 20\n# end\nsession: {idle_minutes: 5}\n",
+            "briefing: # b\n    chars: 2900 # c\n    lines: 20\n# end\nsession: {idle_minutes: 5}\n",
         ),
         ("briefing:\n# later\nsession:\n", "briefing.lines", "20", "briefing:\n  lines: 20\n# later\nsession:\n"),
         ("session: {idle_minutes: 5}", "capture.text", "none", "session: {idle_minutes: 5}\ncapture:\n  text: none\n"),
@@ -321,8 +321,8 @@ def test_setting_a_key_changes_its_own_line_only(place: Place, before: str, dott
 @pytest.mark.parametrize(
     "before",
     [
-        "{briefing: {chars: 900}}\n",
-        "briefing: {chars: 900}\n",
+        "{briefing: {chars: 2900}}\n",
+        "briefing: {chars: 2900}\n",
         "briefing: null\n",
         "briefing: {}\n",
         "--- {}\n",
@@ -342,7 +342,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(place: Place, before:
     ("dotted", "text", "words"),
     [
         ("briefing.lines", "many", "whole number"),
-        ("briefing.lines", "5", "greater than or equal to 10"),
+        ("briefing.lines", "5", "greater than or equal to 16"),
         ("briefing.on_start", "maybe", "true or false"),
         ("capture.text", "all", "capture.text cannot be 'all'"),
         ("remote.name", "--evil", "remote.name cannot be"),

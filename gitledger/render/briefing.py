@@ -191,6 +191,9 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[_Part]
     wanted = visible(task.next).strip()
     if not wanted:
         yield _Part((*head, f"No next action is recorded; set it with: gitledger task next {task.name} TEXT"))
+    elif task.withheld:
+        why = line(task.withheld, 160)
+        yield _Part((*head, f"Its next action is withheld, nobody set it since: {why}; to see it: {show}"))
     elif handover is None:
         yield _Part(head, lead=wanted, label=f"Next Action of {task.name}", rest=show)
     elif wanted == visible(handover.next).strip():

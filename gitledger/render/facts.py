@@ -14,7 +14,10 @@ from gitledger.render.text import line
 
 @dataclass(frozen=True, slots=True)
 class ActiveTask:
-    """The task that this work tree is at. `trusted` is false where its free text is another's, not yet accepted."""
+    """The task that this work tree is at. `trusted` is false where its free text is another's, not yet accepted.
+
+    `withheld` says why its next action is not to be followed: it is older than a handover that is not, or "".
+    """
 
     name: str
     title: str
@@ -23,6 +26,7 @@ class ActiveTask:
     criteria: tuple[Criterion, ...] = ()
     next: str = ""
     trusted: bool = True
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)

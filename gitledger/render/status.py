@@ -75,10 +75,11 @@ def _task(facts: Briefing) -> Iterator[tuple[str, str]]:
         yield "Task", "none is active; start one with: gitledger task start ID"
         return
     yield "Task", f"{task.name} {_text(task.title, 120, task.trusted)} ({line(task.status, 20)})"
-    yield (
-        "Next",
-        _text(task.next, 300, task.trusted) or f"none recorded; set it with: gitledger task next {task.name} TEXT",
-    )
+    if task.withheld:
+        yield "Next", f"withheld: {line(task.withheld, 160)}; shown by: gitledger task show {task.name}"
+    else:
+        nothing = f"none recorded; set it with: gitledger task next {task.name} TEXT"
+        yield "Next", _text(task.next, 300, task.trusted) or nothing
     still = [criterion for criterion in task.criteria if not criterion.met]
     if task.criteria:
         yield "Acceptance", f"{len(task.criteria) - len(still):,} of {len(task.criteria):,} criteria met"
