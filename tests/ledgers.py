@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gitledger import discover
+from gitledger import discover, objects
 from gitledger.ledger import Ledger
 from gitledger.mint import Mint
 from gitledger.model import Draft, Key
@@ -55,7 +55,12 @@ def again(
     return discover.open(repo.path, ledger=name, mint=mint(clock or Clock()), driver=driver)
 
 
-def do(ledger: Ledger, step: Callable[..., Draft | tuple[Key, Draft]], *args: object, **kwargs: object) -> Key | None:
+def do(
+    ledger: Ledger,
+    step: Callable[..., Draft | tuple[Key, Draft] | tuple[Draft, Key | None]],
+    *args: object,
+    **kwargs: object,
+) -> Key | None:
     """Record one step of `tasks` or `entries`, as a command does; the new record's key where it makes one."""
 
     def build(view: View, hand: Hand) -> tuple[Key | None, Draft]:
@@ -66,3 +71,16 @@ def do(ledger: Ledger, step: Callable[..., Draft | tuple[Key, Draft]], *args: ob
         return (first, second) if isinstance(second, Draft) else (second, first)  # type: ignore[return-value]
 
     return ledger.record(build)
+
+
+def tamper(ledger: Ledger, changes: dict[str, bytes | None]) -> str:
+    """Change files of the ledger's tree behind its back, in a commit that nobody signed; the new tip."""
+    desk, tip = ledger.desk, ledger.tip()
+    get = desk.store.get
+    old = objects.parse_commit(get(tip).data)
+    edited = objects.edit(get, old.tree, changes)
+    data = objects.format_commit(replace(old, tree=edited.tree, parents=(tip,), signatures=(), message="tampered\n"))
+    new = objects.oid("commit", data)
+    desk.store.put([*edited.objects, (new, objects.Object("commit", data))])
+    desk.store.swap(new, tip, "test")
+    return new
