@@ -37,5 +37,4 @@ def put_bytes(data: bytes) -> None:
         from gitledger.render.text import visible
 
         data = visible(data.decode("utf-8", "backslashreplace")).encode()
-    out.write(data)
-    out.flush()
+    out.write(data)  # not flushed: a journal has many lines, and the program's end flushes
