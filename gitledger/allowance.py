@@ -8,52 +8,49 @@ from __future__ import annotations
 import json
 import os
 
-from gitledger import layout, pins
+from gitledger import capture, discover, gitdir, layout, pins
 from gitledger.errors import LedgerError
-from gitledger.ledger import Ledger
+from gitledger.gitdir import GitDir
 from gitledger.model import Change, Draft
 from gitledger.tasks import Hand
 from gitledger.view import View
 
 
-def grant(ledger: Ledger, reason: str) -> None:
-    """Allow the next compaction without a checkpoint, once."""
-    value = {"at": ledger.desk.mint.at(), "reason": reason}
-    pins.write_private(_path(ledger), json.dumps(value).encode() + b"\n")
-    _say(ledger, "compaction.allowed", reason)
+def grant(place: GitDir, name: str, reason: str) -> None:
+    """Allow the next compaction of ledger `name` without a checkpoint, once."""
+    pins.write_private(_path(place, name), json.dumps({"reason": reason}).encode() + b"\n")
+    _say(place, name, "compaction.allowed", reason)
 
 
-def use(ledger: Ledger, what_failed: str) -> bool:
+def use(place: GitDir, name: str, what_failed: str) -> bool:
     """Take the permission where there is one: True lets this compaction through, and it is gone."""
     try:
-        with open(_path(ledger), encoding="utf-8") as f:
+        with open(_path(place, name), encoding="utf-8") as f:
             reason = str(json.load(f).get("reason", ""))
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
         reason = "(unreadable)"
     try:
-        os.unlink(_path(ledger))
+        os.unlink(_path(place, name))
     except OSError:
         return False  # what cannot be taken back could be used twice
-    _say(ledger, "checkpoint.missing", reason, failed=what_failed)
+    _say(place, name, "checkpoint.missing", reason, failed=what_failed)
     return True
 
 
-def _say(ledger: Ledger, kind: str, reason: str, failed: str = "") -> None:
+def _say(place: GitDir, name: str, kind: str, reason: str, failed: str = "") -> None:
     def build(view: View, hand: Hand) -> tuple[None, Draft]:
         missing = {"at": hand.mint.at(), "reason": reason, "failed": failed}
         changes = {layout.PROJECT: Change({"missing": missing})} if kind == "checkpoint.missing" else {}
         return None, hand.draft(kind, changes, reason=reason, failed=failed)
 
     try:
-        ledger.record(build)
+        discover.open(place.top or place.common, ledger=name).record(build)
     except (LedgerError, OSError) as e:
-        # The log may be what is broken; the person's way out must not depend on it.
-        from gitledger import capture
-
-        capture.log(ledger.gitdir.common, f"{kind} could not be journalled: {e}")
+        # Ledger, log or configuration may be what is broken; the person's way out must not depend on them.
+        capture.log(place.common, f"{kind} ({reason}) could not be journalled: {e}")
 
 
-def _path(ledger: Ledger) -> str:
-    return f"{ledger.desk.home.state}/allow-{ledger.desk.home.name}.json"
+def _path(place: GitDir, name: str) -> str:
+    return f"{gitdir.state(place.common)}/allow-{layout.ledger_name(name)}.json"

@@ -225,14 +225,10 @@ class Ledger:
     def _durably(self, build: Callable[[View], Plan | None]) -> Written | None:
         try:
             return transaction.commit(self.desk, build)
-        except Blocked:
-            raise
         except LedgerError as e:
-            raise Blocked(_flat(str(e)), _way_out(e), cause=e) from e
+            raise blocked(e) from e
         except OSError as e:
-            cause = IOFailed(str(e))
-            what = f"{e.strerror or e}{f' at {e.filename}' if e.filename else ''}"
-            raise Blocked(_flat(what), _way_out(cause), cause=cause) from e
+            raise blocked(IOFailed(f"{e.strerror or e}{f' at {e.filename}' if e.filename else ''}")) from e
 
     def _pointer(self, written: Written | None) -> Pointer:
         pointer = self._pointer_or_none(written)
@@ -280,8 +276,9 @@ def read_position(value: Mapping[str, Json]) -> Position:
     return Position(**known)
 
 
-def _flat(text: str) -> str:
-    return " ".join(text.split())
+def blocked(cause: LedgerError) -> Blocked:
+    """The one line that says why no checkpoint could be made, how to mend it, and the audited way out."""
+    return cause if isinstance(cause, Blocked) else Blocked(" ".join(str(cause).split()), _way_out(cause), cause=cause)
 
 
 def _way_out(error: LedgerError) -> str:

@@ -75,7 +75,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("ledger", "tasks"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "transaction"): "the ledger joins the modules of its layer into one surface",
     ("allowance", "capture"): "where the ledger's log is broken, the hooks' log still tells",
-    ("clients", "allowance"): "a compaction that fails asks whether a person let it through",
+    ("allowance", "discover"): "the permission is journalled where the ledger can be opened at all",
     ("clients", "briefing"): "a start is answered with the briefing",
     ("clients", "capture"): "a failure at a start goes into the same log",
     ("reading", "ledger"): "a ledger is read through itself",

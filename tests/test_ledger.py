@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gitledger.schema import GenericPayload
 
-from gitledger import allowance, discover, entries, genesis, ledger, lock, signing, tasks, transaction, wal
-from gitledger.clients import events
+from gitledger import discover, entries, genesis, ledger, lock, signing, tasks, transaction, wal
 from gitledger.errors import (
     Blocked,
     CannotWrite,
@@ -390,36 +388,6 @@ def test_a_second_compaction_after_more_work_makes_a_second_checkpoint(repo: Rep
     assert again(repo).before_compaction(session).name == "C-000002"
     repo.write({"new.txt": "work without an event"})
     assert again(repo).before_compaction(session).name == "C-000003"
-
-
-def test_a_blocked_compaction_is_let_through_once_by_a_person(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = begin(repo)
-    said = GenericPayload(session_id="one")
-    book.start_session("generic", "one")
-    with monkeypatch.context() as patch:
-        for _ in failures(book, patch, "put"):
-            with pytest.raises(Blocked):
-                events.compact(book, "generic", said)
-            allowance.grant(book, "the disk is full and I know it")
-            assert events.compact(book, "generic", said) == ""
-            with pytest.raises(Blocked):
-                events.compact(book, "generic", said)
-    project = again(repo).view().need("project")
-    assert project.get("missing")["reason"] == "the disk is full and I know it"
-    again(repo).checkpoint()
-    assert again(repo).view().need("project").get("missing") is None
-
-
-def test_a_permission_is_not_used_up_by_a_compaction_that_needs_none(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    book = begin(repo)
-    allowance.grant(book, "in case")
-    assert events.compact(book, "generic", GenericPayload(session_id="one")).startswith("Checkpoint: C-000001")
-    with monkeypatch.context() as patch:
-        for _ in failures(book, patch, "swap"):
-            do(book, entries.note, "more", None)
-            assert events.compact(book, "generic", GenericPayload(session_id="one")) == ""
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gitledger import allowance, capture, layout
-from gitledger.errors import Blocked, LedgerError
+from gitledger import capture, layout
+from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
 from gitledger.schema import GenericPayload
 
@@ -27,15 +27,10 @@ def start(ledger: Ledger, client: str, said: GenericPayload) -> str:
 
 
 def compact(ledger: Ledger, client: str, said: GenericPayload) -> str:
-    """Make the checkpoint without which compaction may not happen; raise Blocked unless a person let it through."""
+    """Make the checkpoint without which compaction may not happen, and return its pointer; raise Blocked otherwise."""
     from gitledger.render.status import pointer
 
-    try:
-        made = ledger.before_compaction(layout.session_key(client, said.session_id))
-    except Blocked as e:
-        if allowance.use(ledger, str(e)):
-            return ""
-        raise
+    made = ledger.before_compaction(layout.session_key(client, said.session_id))
     return pointer(made.name, made.task, made.path, made.digest, made.next).rstrip()
 
 

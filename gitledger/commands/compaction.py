@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gitledger.commands import opened, put
+from gitledger.commands import put
 
 
 @click.group()
@@ -18,7 +18,14 @@ def command() -> None:
 @click.pass_context
 def allow(ctx: click.Context, once: bool, reason: str) -> None:
     """Let the next compaction through without a checkpoint. The next briefing says CHECKPOINT MISSING."""
-    from gitledger import allowance, tasks
+    import os
 
-    allowance.grant(opened(ctx), tasks.title(reason, "reason"))
+    from gitledger import allowance, gitdir, tasks
+    from gitledger.errors import NoLedger
+
+    found = gitdir.find(ctx.obj.path)
+    name = gitdir.choose(found.common, ctx.obj.ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
+    if found is None or name is None:
+        raise NoLedger(f"{ctx.obj.path} has no ledger; run this in the repository whose session is blocked")
+    allowance.grant(found, name, tasks.title(reason, "reason"))
     put("The next compaction may happen without a checkpoint, once.")

@@ -35,44 +35,45 @@ def command(ctx: click.Context, client: str, event: str) -> None:
     name = gitdir.choose(found.common, ctx.obj.ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
     if found is None or name is None:
         return
-    strict = event == "compact"
     try:
         # The receipt comes before any guard, so that "did not fire" and "fired and failed" can be told apart.
         folder = os.path.join(gitdir.state(found.common), "wal", name)
-        wal.append(
-            folder,
-            client,
-            event,
-            payload,
-            now_ms=time.time_ns() // 1_000_000,
-            rand=os.urandom(10),
-            worktree=found.worktree,
-        )
+        now = time.time_ns() // 1_000_000
+        wal.append(folder, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
     except Exception as e:
+        # A full disk, say: for a compaction the checkpoint will meet it too, and refuse.
         capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
-        if strict and not isinstance(e, OSError):
-            pass  # the checkpoint itself says what is wrong
     if event not in ("start", "compact", "end"):
         return
-    from gitledger import discover, schema
-    from gitledger.errors import LedgerError
-
     try:
-        ledger = discover.open(found.top or found.common, ledger=name)
-        said, _ = schema.read_generic(payload)
-        from gitledger.clients import events
-
-        text = {"start": events.start, "compact": events.compact, "end": events.end}[event](ledger, client, said)
-        if text:
-            put(text)
-    except (LedgerError, OSError) as e:
-        capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
-        if strict:
-            raise
+        text = _answer(found, name, client, event, payload)
     except Exception as e:
-        if strict:
-            raise
         capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
+        if event == "compact":
+            _refuse(found, name, e)
+        return
+    if text:
+        put(text)
+
+
+def _answer(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes) -> str:
+    from gitledger import discover, schema
+    from gitledger.clients import events
+
+    ledger = discover.open(found.top or found.common, ledger=name)
+    said, _ = schema.read_generic(payload)
+    return {"start": events.start, "compact": events.compact, "end": events.end}[event](ledger, client, said)
+
+
+def _refuse(found: gitdir.GitDir, name: str, error: Exception) -> None:
+    """Raise Blocked for whatever stood in the way of the checkpoint, unless a person let this compaction through."""
+    from gitledger import allowance
+    from gitledger.errors import IOFailed, LedgerError
+    from gitledger.ledger import blocked
+
+    cause = error if isinstance(error, LedgerError) else IOFailed(f"{type(error).__name__}: {error}")
+    if not allowance.use(found, name, str(cause)):
+        raise blocked(cause) from error
 
 
 def _place(path: str, payload: bytes) -> gitdir.GitDir | None:

@@ -44,9 +44,7 @@ def checkpoint(record: Record, *, below_task: bool) -> bytes:
         *_open(record),
         section("Decisions", _named(record.get("decisions"), "title")),
         *_work(record),
-        section("Last request", said(record.get("last_prompt") or "")),
-        section("Last answer", said(record.get("last_answer") or "")),
-        section("Errors", _plain(record.get("errors"))),
+        *_last(record),
         joined(
             f"Follows {inline(record.get('previous'))}" if record.get("previous") else "The first of its task.",
             "derived from records, journal and git; no model wrote it." if record.get("derived") else "",
@@ -72,6 +70,7 @@ def handover(record: Record, source: str) -> bytes:
         *_body(record),
         *_open(record),
         *_work(record),
+        *_last(record),
         f"*{'Written by its author' if record.get('kind') == 'written' else 'Derived from records, journal and git'}. "
         "A handover is not the source of truth, git is: compare where the repository stands now before following it.*",
     )
@@ -130,6 +129,12 @@ def _body(record: Record) -> Iterable[str]:
     yield section("Current State", _plain(record.get("state")), "*Nothing is recorded.*")
     yield section("Next Action", said(record.get("next") or ""), "*None is recorded.*")
     yield section("Where the repository stood", position(record.get("position")))
+
+
+def _last(record: Record) -> Iterable[str]:
+    yield section("Last request", said(record.get("last_prompt") or ""))
+    yield section("Last answer", said(record.get("last_answer") or ""))
+    yield section("Errors", _plain(record.get("errors")))
 
 
 def _open(record: Record) -> Iterable[str]:

@@ -1,0 +1,60 @@
+"""The real program as a child process, as a shell or an agent runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left: its exit status and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Its stdout as JSON."""
+        return json.loads(self.out)
+
+
+def gitledger(
+    cwd: Path, *words: str, stdin: object = None, env: dict[str, str] | None = None, timeout: float = 60
+) -> Ran:
+    """Run the program in `cwd`; `stdin` is bytes as they are, or a value as JSON."""
+    data = stdin if isinstance(stdin, bytes) else b"" if stdin is None else json.dumps(stdin).encode()
+    done = subprocess.run(
+        [sys.executable, "-m", "gitledger", *words],
+        cwd=cwd,
+        input=data,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent), **(env or {})},
+        timeout=timeout,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def works(cwd: Path, *words: str, stdin: object = None, env: dict[str, str] | None = None) -> str:
+    """Run the program where it must succeed; what it printed."""
+    ran = gitledger(cwd, *words, stdin=stdin, env=env)
+    assert ran.status == 0, f"{words} exited {ran.status}: {ran.err}"
+    return ran.out.rstrip("\n")
+
+
+def refused(cwd: Path, *words: str, status: int, stdin: object = None, env: dict[str, str] | None = None) -> str:
+    """Run the program where it must refuse: one line on stderr, nothing on stdout, no traceback."""
+    ran = gitledger(cwd, *words, stdin=stdin, env=env)
+    assert ran.status == status, f"{words} exited {ran.status}: {ran.out} {ran.err}"
+    assert ran.out == ""
+    lines = ran.err.splitlines()
+    assert len(lines) == 1, ran.err
+    assert lines[0].startswith("gitledger: ")
+    assert "Traceback" not in ran.err
+    return lines[0]
