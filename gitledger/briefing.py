@@ -149,7 +149,9 @@ def _waiting(view: View, task: Key | None, assessment: Assessment) -> tuple[tupl
         total += count
         for key, row in listed:
             trusted = assessment.of(row["born"][1]) == "verified" if row["born"] else False
-            rows.append((row.get("task") == task, row["at"], Waiting(view.name(key), str(row["title"]), kind.word, trusted)))
+            rows.append(
+                (row.get("task") == task, row["at"], Waiting(view.name(key), str(row["title"]), kind.word, trusted))
+            )
     rows.sort(key=lambda r: (r[0], r[1]), reverse=True)  # the task's own first, then the newest
     return tuple(w for _, _, w in rows[: rendered.BLOCKED_SHOWN]), total
 

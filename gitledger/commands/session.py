@@ -53,7 +53,6 @@ def end(ctx: click.Context, id: str | None, reason: str, as_json: bool) -> None:
 def list_(ctx: click.Context, as_json: bool) -> None:
     """List the open sessions."""
     from gitledger import process, sessions
-    from gitledger.render.text import line
 
     rows = []
     for key, row in sessions.still_open(opened(ctx).view()).items():
