@@ -4,11 +4,10 @@ Why each child is what it is (measured on ext4, 25 objects a commit):
 
 - Reading: one `git cat-file` that lives as long as the store. It resolves the ref and finds objects anew for each
   request, so what other processes write, pack or remove is seen.
-- Objects: one pack, built in memory, into `git unpack-objects`, which writes loose objects and passes over those that
-  are here. A pack per commit kept as it is would reach git's limit of 50 packs, and so a `gc`, every 50 commits.
-- Syncing: `core.fsyncMethod=fsync`. `batch` saves a fifth (20 ms against 25), but git promises it only for APFS,
-  HFS+, NTFS and ReFS: on Linux it writes the files out and relies on one sync of another file for what the file
-  system knows of them. Git syncs no folder; we do.
+- Objects: one pack, built in memory, into `git index-pack`: two files to sync where loose objects would be fifty files
+  and folders, and `packs` keeps it from every gc.
+- Syncing: `core.fsyncMethod=fsync`. Git promises `batch` only for APFS, HFS+, NTFS and ReFS: on Linux it writes the
+  files out and relies on one sync of another file for what the file system knows of them. Git syncs no folder; we do.
 - The ref: `git update-ref` with the old value, which is git's own compare-and-swap. Hooks are off as everywhere
   in gitledger: a reference-transaction hook is about the user's refs.
 """
@@ -18,13 +17,11 @@ from __future__ import annotations
 import os
 import re
 import select
-import struct
 import subprocess
-import zlib
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from gitledger import gitcli, objects, store
+from gitledger import gitcli, objects, packs, store
 from gitledger.errors import (
     BadData,
     CannotWrite,
@@ -42,10 +39,7 @@ from gitledger.objects import Kind, Object
 DEADLINE = 30.0
 """Seconds that one answer of git may take."""
 _KEPT = 2048  # trees and commits in memory; a checkpoint reads a few dozen
-_PACK_TYPES = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _SYNCED = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
-# Before 2.36 git knew this name only; later ones read it and warn, but core.fsync wins.
-_SYNCED_OLD = ("-c", "core.fsyncObjectFiles=true")
 _USAGE = 129  # git's exit code where it does not know an option
 _NO_NETWORK = {"GIT_ALLOW_PROTOCOL": "none"}  # before 2.44 git fetches what a partial clone lacks, whatever is said
 _BATCH = 256  # ids asked at once: requests and answers must fit into the pipes, or both sides wait for ever
@@ -58,7 +52,6 @@ class PlumbingStore:
         self.ref = store.check_ref(ref)
         self.common = os.path.realpath(common)
         self.algorithm, self._files_backend = _format(self.common)
-        self._objects = os.path.join(self.common, "objects")
         self._cache: dict[Oid, Object] = {}
         self._reader: _Reader | None = None
 
@@ -130,26 +123,18 @@ class PlumbingStore:
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """See Store.
 
-        A `git gc --prune=now` may take the objects again, until `swap` has moved the ref and waited for it:
-        `store.read_back` after the swap sees that, and putting them once more brings them back.
+        No gc takes the objects, whether or not `swap` follows. Where it does not, they stay until `packs.combine`
+        and then git's own gc get to them.
         """
         if not made:
             return
-        store.check_oids((oid for oid, _ in made), self.algorithm)
-        paths = [store.loose(self._objects, oid) for oid, _ in made]
-        # Git does not write, and so not sync, what is here already; whoever wrote it may not have synced it either.
-        old = [path for path in paths if os.path.exists(path)]
-        pack = _pack([thing for _, thing in made], self.algorithm)
-        for _ in range(store.ATTEMPTS):
-            answer = self._git(*_SYNCED_OLD, *_SYNCED, "unpack-objects", "-q", data=pack, check=False)
-            # A gc removes folders that are empty, also those into which an object is about to be put.
-            if "No such file or directory" not in answer.err or not os.path.isdir(self._objects):
-                break
-        if answer.code:
-            if "insufficient permission" in answer.err:
-                raise CannotWrite(f"{self._objects} is not yours to write: see who owns it with `ls -l`")
-            raise gitcli.failure(["unpack-objects"], answer, self.common)
-        store.sync(*old, *sorted({os.path.dirname(path) for path in paths}), self._objects)
+        things = dict(made)
+        store.check_oids(things, self.algorithm)
+        for oid, thing in things.items():
+            if objects.oid(thing.kind, thing.data, self.algorithm) != oid:
+                raise BadData(f"a {thing.kind} was to be stored as {oid}, which is not its id: hash it again")
+        packs.combine(self.common, self.algorithm)
+        packs.keep(self.common, packs.build(things.values(), self.algorithm))
 
     def swap(self, new: Oid | None, old: Oid | None, reason: str) -> None:
         """See Store."""
@@ -176,7 +161,6 @@ class PlumbingStore:
                 back = [self.ref, old, new or nothing] if old else ["-d", self.ref, new or nothing]
                 self._git("update-ref", "--no-deref", *back, check=False)
                 raise
-        store.outlast_gc(self.common)
 
     def _not_swapped(self, answer: gitcli.Answer, new: Oid | None, old: Oid | None) -> LedgerError:
         # Git knows a packed-refs file by its times in seconds: a child that lives may have missed the last change.
@@ -343,25 +327,6 @@ class _Child:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _pack(things: Sequence[Object], algorithm: str) -> bytes:
-    """A pack, version 2, of whole objects: what `git unpack-objects` reads."""
-    import hashlib
-
-    parts = [b"PACK" + struct.pack(">II", 2, len(things))]
-    for thing in things:
-        size = len(thing.data)
-        byte, size = _PACK_TYPES[thing.kind] << 4 | size & 15, size >> 4
-        head = bytearray()
-        while size:
-            head.append(byte | 0x80)
-            byte, size = size & 0x7F, size >> 7
-        head.append(byte)
-        # Level 1: git inflates it at once and compresses again as the user has configured.
-        parts += [bytes(head), zlib.compress(thing.data, 1)]
-    body = b"".join(parts)
-    return body + hashlib.new(algorithm, body, usedforsecurity=False).digest()
 
 
 def _format(common: str) -> tuple[str, bool]:
