@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, wal
 from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, StaleTip
@@ -100,6 +101,10 @@ def view_at(desk: Desk, tip: Oid | None) -> View:
 def fold_pending(desk: Desk, view: View, entries: list[frame.Entry]) -> ingest.Ingested:
     """Fold WAL entries on top of `view`, leaving out what its journal already holds."""
     known = ingest.journalled(view, desk.writer.id) if entries else frozenset()
+    return _fold(desk, view, entries, known)
+
+
+def _fold(desk: Desk, view: View, entries: list[frame.Entry], known: frozenset[str]) -> ingest.Ingested:
     return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)
 
 
@@ -129,9 +134,16 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
         raise NoLedger(f"the branch {desk.store.ref} is gone; bring it back from a remote, another clone or its reflog")
     view = view_at(desk, tip)
     sealed = wal.sealed(desk.home.wal)
-    entries = [entry for _, found, _ in sealed for entry in found]
     damaged = [finding for _, _, findings in sealed for finding in findings]
-    taken = fold_pending(desk, view, entries)  # 2
+    known = ingest.journalled(view, desk.writer.id) if sealed else frozenset()
+    if known:
+        # A crash came between the newest commit and its forgetting. Now, because only the newest commit's lines are
+        # known: after another one nobody could tell that these are in the journal already.
+        taken_already = [path for path, found, _ in sealed if found and all(entry.id in known for entry in found)]
+        if taken_already:
+            wal.forget(desk.home.wal, taken_already)
+        sealed = [one for one in sealed if one[0] not in taken_already]
+    taken = _fold(desk, view, [entry for _, found, _ in sealed for entry in found], known)  # 2
     plan = build(view)  # 3
     if plan is None:
         return None
@@ -165,9 +177,8 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     except (LedgerError, OSError):
         desk.store.swap(tip, new, "gitledger: the new commit did not read back")
         raise
-    _remember(desk, tip, new)
-    wal.forget(desk.home.wal, [path for path, _, _ in sealed])  # 10
-    return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings))
+    untidy = _tidy(desk, tip, new, [path for path, _, _ in sealed])  # 10
+    return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
 
 
 def message(plan: Plan, view: View, writer: str) -> str:
@@ -198,6 +209,23 @@ def _read_back(desk: Desk, new: Oid, edited: objects.Edited) -> None:
         )
     line = signing.allowed_signers_line(desk.writer.principal, desk.writer.key.public_key)
     signing.verify(objects.signed_payload(data), signatures[0][1], line.encode(), desk.writer.principal)
+
+
+def _tidy(desk: Desk, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
+    # The commit stands, read back and verified: what fails from here on is told, and is not a checkpoint that failed.
+    untidy = []
+    steps = ((desk.home.pins, partial(_remember, desk, tip, new)), (desk.home.wal, partial(_forget, desk, sealed)))
+    for where, step in steps:
+        try:
+            step()
+        except (LedgerError, OSError) as e:
+            mend = "nothing is lost; mend what it says before the next checkpoint"
+            untidy.append(Finding("after the commit", where, str(e), mend))
+    return untidy
+
+
+def _forget(desk: Desk, sealed: list[str]) -> None:
+    wal.forget(desk.home.wal, sealed)
 
 
 def _remember(desk: Desk, tip: Oid | None, new: Oid) -> None:
