@@ -144,7 +144,9 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
             ledger = word[len("--ledger=") :]
         else:
             rest = list(words)
-            if word == "hook" and len(rest) == 2 and rest[1] in FAST and frame.is_word(rest[0]):
+            # `gitledger` is the client of its own commands' lines: nothing that comes by a hook may pass for one.
+            known = len(rest) == 2 and rest[1] in FAST and frame.is_word(rest[0]) and rest[0] != "gitledger"
+            if word == "hook" and known:
                 return rest[0], rest[1], folder, ledger
             return None
     return None

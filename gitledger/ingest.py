@@ -10,19 +10,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gitledger import codec, layout
-from gitledger.errors import BadData, LedgerError
+from gitledger.errors import BadData
 from gitledger.frame import Entry
-from gitledger.model import Change, Draft, Event, Finding, Json, Key
+from gitledger.model import Change, Draft, Event, Finding, Json
 from gitledger.redact import bounded, redact_json
 from gitledger.schema import Config
 from gitledger.view import Tail, View
 
 TEXT_LIMIT = 20_000
 """Characters of any one text in an event, unless its own rule is stricter."""
+OWN = "gitledger"
+"""The client name of typed lines, which commands write and no hook may."""
 EVENT_LIMIT = 512 * 1024
 """Bytes of one event's line; half of the 1 MiB that no blob may pass, so that a segment holds any event."""
 SEGMENT_LIMIT = 1024 * 1024
 """Bytes of one journal segment."""
+
+_FAULTY = (BadData, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+# What a line may raise that is not what it should be. What the machine raises (an object that is gone, a git that does
+# not answer) is not among them: the line is sound then, and must not be journalled as unreadable.
 
 Reader = Callable[[View, Entry, Config, str], Draft]
 """One client's adapter: the event that a captured payload is. The last argument is the writer's id."""
@@ -47,7 +53,8 @@ def ingest(
 ) -> Ingested:
     """Fold every entry that is not `known` into `view` and return its events.
 
-    A payload that its adapter cannot read becomes an `unreadable` event that keeps its text: nothing is lost.
+    A line that is no event (its adapter cannot read it, it is too large, it names what is no record) becomes an
+    `unreadable` one that keeps its text: nothing is lost, and no line keeps the others from being read.
     """
     lines = []
     findings = []
@@ -55,18 +62,21 @@ def ingest(
         if entry.id in known:
             continue
         try:
-            draft = _typed(entry) if entry.client == "gitledger" else readers[entry.client](view, entry, config, writer)
-        except (LedgerError, KeyError) as e:
-            why = f"no adapter for client {entry.client}" if isinstance(e, KeyError) else str(e)
+            draft = clean(_draft(view, entry, readers, config, writer))
+        except _FAULTY as e:
+            why = str(e) if isinstance(e, BadData) else f"it is not what it should be ({type(e).__name__})"
             findings.append(Finding("unreadable", f"WAL entry {entry.id}", why, "its text is kept in the journal"))
-            draft = _unreadable(entry, why)
-        lines.append(stamp(view, draft, writer))
+            draft = clean(_unreadable(entry, why, config))
+        lines.append(_stamped(view, draft, writer))
     return Ingested(tuple(lines), tuple(findings))
 
 
 def stamp(view: View, draft: Draft, writer: str) -> tuple[Event, bytes]:
     """The next event of `writer`, cleaned, folded into `view`, with its journal line."""
-    draft = clean(draft)
+    return _stamped(view, clean(draft), writer)
+
+
+def _stamped(view: View, draft: Draft, writer: str) -> tuple[Event, bytes]:
     tail = view.manifest.writers.get(writer, Tail())
     event = Event(
         v=codec.VERSION,
@@ -144,25 +154,51 @@ def typed_payload(draft: Draft) -> bytes:
     ).rstrip(b"\n")
 
 
+def permitted(text: str, config: Config) -> str:
+    """As much of what was said as `capture.text` lets into the journal."""
+    match config.capture.text:
+        case "none":
+            return ""
+        case "full":
+            return text
+        case _:
+            return bounded(text, config.capture.limit)
+
+
+def _draft(view: View, entry: Entry, readers: Mapping[str, Reader], config: Config, writer: str) -> Draft:
+    if entry.client == OWN:
+        return _typed(entry)
+    reader = readers.get(entry.client)
+    if reader is None:
+        raise BadData(f"no adapter for client {entry.client}")
+    return reader(view, entry, config, writer)
+
+
 def _typed(entry: Entry) -> Draft:
     where = f"WAL entry {entry.id}"
     value = codec.parse(entry.payload, where)
     if not isinstance(value, dict) or value.keys() != {"session", "task", "records", "data"}:
         raise BadData(f"{where} is not a typed line of gitledger")
-    session: Key | None = value["session"]
-    return Draft(
-        entry.id,
-        entry.at,
-        entry.event,
-        session,
-        value["task"],
-        {key: codec.read_change(change, where) for key, change in value["records"].items()},
-        value["data"],
-    )
+    session, task, records, data = value["session"], value["task"], value["records"], value["data"]
+    if not (
+        all(key is None or isinstance(key, str) for key in (session, task))
+        and isinstance(records, dict)
+        and isinstance(data, dict)
+    ):
+        raise BadData(f"{where} has a field of the wrong type")
+    for key in records:
+        if layout.numbered(key) is None:
+            layout.plain_stem(key)
+        if key.startswith("writer:"):  # whose key is whose is said by signed commits of their own, never by a command
+            raise BadData(f"{where} would change a writer's key")
+    changes = {key: codec.read_change(change, where) for key, change in records.items()}
+    return Draft(entry.id, entry.at, entry.event, session, task, changes, data)
 
 
-def _unreadable(entry: Entry, why: str) -> Draft:
+def _unreadable(entry: Entry, why: str, config: Config) -> Draft:
     text = entry.payload[: TEXT_LIMIT * 4].decode("utf-8", "backslashreplace")
+    if entry.client != OWN:
+        text = permitted(text, config)
     data = {"client": entry.client, "event": entry.event, "why": why, "text": text, "bytes": len(entry.payload)}
     return Draft(entry.id, entry.at, "unreadable", data=data)
 

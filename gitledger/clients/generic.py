@@ -6,9 +6,10 @@ Events: `start`, `prompt`, `tool`, `turn`, `compact`, `end`. See docs/clients/ge
 from __future__ import annotations
 
 from gitledger import layout, schema, tasks
+from gitledger.errors import BadData
 from gitledger.frame import Entry
+from gitledger.ingest import permitted
 from gitledger.model import Change, Draft, Json
-from gitledger.redact import bounded
 from gitledger.schema import Config
 from gitledger.view import View
 
@@ -18,8 +19,13 @@ RECEIPTS = frozenset(("start", "compact", "end", "receipt"))
 
 
 def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
-    """The event of one captured payload; a faulty field is named in the event and the rest is kept."""
+    """The event of one captured payload; a faulty field is named in the event and the rest is kept.
+
+    Raises BadData where nothing of it can be read.
+    """
     payload, faults = schema.read_generic(entry.payload)
+    if faults and payload == schema.GenericPayload():
+        raise BadData(f"{faults[-1].where} {faults[-1].what}")  # it says nothing: it is kept whole, and in no session
     key = layout.session_key(entry.client, payload.session_id)
     known = view.record(key)
     fields: dict[str, Json] = {"last_at": entry.at}
@@ -48,26 +54,16 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
     return Draft(entry.id, entry.at, kind, key, task, {key: Change(fields)}, data)
 
 
-def _text(text: str, config: Config) -> str:
-    match config.capture.text:
-        case "none":
-            return ""
-        case "full":
-            return text
-        case _:
-            return bounded(text, config.capture.limit)
-
-
 def _said(payload: schema.GenericPayload, config: Config) -> dict[str, Json]:
     said: dict[str, Json] = {}
     for name, text in (("prompt", payload.prompt), ("answer", payload.answer)):
-        if text and (kept := _text(text, config)):
+        if text and (kept := permitted(text, config)):
             said[name] = kept
     if payload.files:
         said["files"] = list(payload.files)
     if payload.commands:
         said["commands"] = [
-            {"command": c.command, "exit": c.exit, "output": _text(c.output, config)} for c in payload.commands
+            {"command": c.command, "exit": c.exit, "output": permitted(c.output, config)} for c in payload.commands
         ]
     if payload.errors:
         said["errors"] = list(payload.errors)
@@ -77,9 +73,9 @@ def _said(payload: schema.GenericPayload, config: Config) -> dict[str, Json]:
 def _memory(payload: schema.GenericPayload, config: Config, files: list[str]) -> dict[str, Json]:
     # What the session's own record remembers of its last turn, so that a crash leaves a handover.
     kept: dict[str, Json] = {}
-    if payload.prompt and (text := _text(payload.prompt, config)):
+    if payload.prompt and (text := permitted(payload.prompt, config)):
         kept["last_prompt"] = text
-    if payload.answer and (text := _text(payload.answer, config)):
+    if payload.answer and (text := permitted(payload.answer, config)):
         kept["last_answer"] = text
     if payload.errors:
         kept["errors"] = list(payload.errors)[-5:]
