@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gitledger import gitcli, layout, lock, pins, signing, store, tasks, transaction, wal, worktree
-from gitledger.errors import BadConfig, CannotWrite, NotAllowed, NotARepository, Unsupported
+from gitledger import gitcli, layout, lock, objects, pins, signing, store, tasks, transaction, wal, worktree
+from gitledger.errors import BadConfig, CannotWrite, NoLedger, NotAllowed, NotARepository, Unsupported
 from gitledger.gitdir import GitDir, state
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Oid
@@ -72,26 +72,49 @@ def writer(id_: str, key: signing.KeySigner) -> Writer:
 
 
 def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint, key: signing.KeySigner) -> Begun:
-    """Make ledger `name` in this clone, or join the one whose branch is there; half-made files are taken back."""
+    """Make ledger `name` in this clone, or join the one whose branch is there; half-made files are taken back.
+
+    What an init that was killed left half-made is finished.
+    """
     home = Home(state(gitdir.common), name)
-    if os.path.isdir(home.wal):
-        raise NotAllowed(f"the ledger {name} exists here already; look at it with: gitledger status")
-    if ledger_store.tip() is None:
-        _refuse_remote_root(gitdir, name)
-    fresh = not os.path.isdir(home.state)
-    try:
-        os.makedirs(home.state, mode=0o700, exist_ok=True)
-        me = writer(writer_id(gitdir) or _new_writer(home, mint), key)
-        wal.create(home.wal)
-        desk = Desk(ledger_store, home, me, mint)
+    # Two at once would each make a ledger, and the second one's pins would name a commit that is no genesis.
+    with lock.folder(gitdir.common, deadline=transaction.LOCK_DEADLINE):
         tip = ledger_store.tip()
-        return _join(desk, tip, name) if tip else _genesis(desk, name, title)
-    except BaseException as e:
-        shutil.rmtree(home.state if fresh else home.wal, ignore_errors=True)
-        if isinstance(e, OSError):
-            where = e.filename or home.state
-            raise CannotWrite(f"{where} cannot be written ({e.strerror}); mend its permissions") from e
-        raise
+        fresh, fresh_wal = not os.path.isdir(home.state), not os.path.isdir(home.wal)
+        if not fresh_wal:
+            _refuse_complete(gitdir, home, ledger_store, tip)
+        if tip is None:
+            _refuse_remote_root(gitdir, name)
+        try:
+            os.makedirs(home.state, mode=0o700, exist_ok=True)
+            me = writer(writer_id(gitdir) or _new_writer(home, mint), key)
+            wal.create(home.wal)
+            desk = Desk(ledger_store, home, me, mint)
+            return _join(desk, tip, name) if tip else _genesis(desk, name, title)
+        except BaseException as e:
+            if ledger_store.tip() == tip:  # else the ledger is begun, and the next init finishes it
+                if fresh:
+                    shutil.rmtree(home.state, ignore_errors=True)
+                elif fresh_wal:
+                    shutil.rmtree(home.wal, ignore_errors=True)
+            if isinstance(e, OSError):
+                where = e.filename or home.state
+                raise CannotWrite(f"{where} cannot be written ({e.strerror}); mend its permissions") from e
+            raise
+
+
+def _refuse_complete(gitdir: GitDir, home: Home, ledger_store: Store, tip: Oid | None) -> None:
+    """Raise unless what is here of the ledger is less than a whole one: its branch, its pins and this writer's key."""
+    pinned = pins.load(home.pins, home.name)
+    if tip is None:
+        if pinned:
+            raise NoLedger(
+                f"the branch {ledger_store.ref} is gone; bring it back from a remote, another clone or its reflog"
+            )
+        return
+    me = writer_id(gitdir)
+    if pinned and me and objects.read(ledger_store.get, tip, f"{layout.plain_stem(layout.writer_key(me))}.json"):
+        raise NotAllowed(f"the ledger {home.name} exists here already; look at it with: gitledger status")
 
 
 def _genesis(desk: Desk, name: str, title: str) -> Begun:
@@ -102,31 +125,46 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
     draft = Draft(desk.mint.id(), at, "ledger.created", records=records, data={"uuid": uuid, "name": name})
 
     def build(view: View) -> Plan:
+        if view.manifest.uuid:
+            raise NotAllowed(f"{_branch(desk)} has just come from elsewhere; join it with: gitledger init")
         return Plan("genesis", (draft,), f"Begin ledger {name}: {title}", ("The first commit of this ledger.",))
 
     written = transaction.commit(desk, build, genesis=True)
     if written is None:
         raise AssertionError("a genesis plan always makes a commit")
-    begun = pins.Pins(uuid, written.commit, (desk.writer.key.fingerprint,)).remember(written.commit)
-    pins.save(desk.home.pins, name, begun)
+    _pin(desk, pins.Pins(uuid, written.commit, (desk.writer.key.fingerprint,)).remember(written.commit))
     return Begun(_branch(desk), uuid, desk.writer.id, desk.writer.key.fingerprint, written.commit)
 
 
 def _join(desk: Desk, tip: Oid, name: str) -> Begun:
+    me = desk.writer
     view = transaction.view_at(desk, tip)
     if view.manifest.name != name:
         raise NotAllowed(f"{_branch(desk)} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
     genesis = [oid for oid, commit in store.history(desk.store, tip) if not commit.parents]
     if len(genesis) != 1:
         raise NotAllowed(f"{_branch(desk)} has {len(genesis)} first commits, not one; see: git log --graph")
-    pins.save(desk.home.pins, name, pins.Pins(view.manifest.uuid, genesis[0], (desk.writer.key.fingerprint,)))
-    records = {layout.writer_key(desk.writer.id): _writer_change(desk)}
+    uuid = view.manifest.uuid
+    pinned = pins.load(desk.home.pins, name) or pins.Pins(uuid, genesis[0])
+    if (pinned.uuid, pinned.genesis) != (uuid, genesis[0]):
+        raise NotAllowed(f"{_branch(desk)} is another ledger than the one this clone has pinned; put that one back")
+    fingerprints = tuple(dict.fromkeys((*pinned.fingerprints, me.key.fingerprint)))
+    _pin(desk, replace(pinned, fingerprints=fingerprints))
+    record = view.record(layout.writer_key(me.id))
+    if record and record.get("fingerprint") == me.key.fingerprint:
+        # This clone's own beginning, or joining, that was killed before its end: its key is in the ledger already.
+        return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, tip)
+    records = {layout.writer_key(me.id): _writer_change(desk)}
     draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records=records)
-    written = transaction.commit(desk, lambda view: Plan("key", (draft,), f"Add writer {desk.writer.id}"))
+    written = transaction.commit(desk, lambda view: Plan("key", (draft,), f"Add writer {me.id}"))
     if written is None:
         raise AssertionError("a key plan always makes a commit")
-    me = desk.writer
-    return Begun(_branch(desk), view.manifest.uuid, me.id, me.key.fingerprint, written.commit, joined=True)
+    return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, written.commit, joined=True)
+
+
+def _pin(desk: Desk, what: pins.Pins) -> None:
+    with lock.held(desk.home.lock, deadline=transaction.LOCK_DEADLINE):  # other ledgers' pins are in the same file
+        pins.save(desk.home.pins, desk.home.name, what)
 
 
 def _writer_change(desk: Desk) -> Change:

@@ -35,6 +35,31 @@ def held(path: str, *, deadline: float) -> Iterator[None]:
         os.close(fd)
 
 
+@contextmanager
+def folder(path: str, *, deadline: float) -> Iterator[None]:
+    """Hold a folder's own lock for the length of the block: where there is no place for a lock file yet, or no longer.
+
+    Raises LockHeld after `deadline` seconds.
+    """
+    until = time.monotonic() + deadline
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as e:
+        raise CannotWrite(f"cannot open {path}: {e.strerror}; check its permissions") from e
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise LockHeld(f"{path} is held by another process; try again when it has finished") from None
+            time.sleep(_PAUSE)
+        yield
+    finally:
+        os.close(fd)
+
+
 def _take(path: str, until: float) -> int:
     while True:
         fd = _open(path)

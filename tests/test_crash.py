@@ -1,0 +1,297 @@
+"""Crashes, kills, half-done work: nothing acknowledged is lost, nothing is told twice, and there is always a way on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gitledger import audit, discover, genesis, layout, pins, tasks, transaction, wal
+from gitledger.errors import Blocked, IOFailed, LedgerError, NotAllowed
+from gitledger.ledger import Ledger
+from tests.ledgers import again, begin, do
+from tests.sealed import Repo
+
+
+def journal(repo: Repo) -> list[dict[str, object]]:
+    """Every event of the ledger's journal, in the order of its files."""
+    names = repo.git("ls-tree", "-r", "--name-only", "ledger/main", "journal").splitlines()
+    lines: list[dict[str, object]] = []
+    for name in names:
+        lines += [json.loads(line) for line in repo.git("show", f"ledger/main:{name}").splitlines()]
+    return lines
+
+
+def capture(book: Ledger, client: str, event: str, payload: bytes) -> str:
+    """Log a payload as a client's hook does; the entry's id."""
+    entry = wal.append(book.desk.home.wal, client, event, payload, now_ms=book.desk.mint.now_ms(), rand=os.urandom(10))
+    return entry.id
+
+
+CRASH = """
+import os, sys
+from gitledger import discover, transaction, wal
+book = discover.open(sys.argv[1])
+wal.forget = lambda *a: os._exit(9)
+book.checkpoint()
+"""
+
+
+def crash_before_forgetting(repo: Repo) -> None:
+    """Make a checkpoint in a process that dies between the commit and the forgetting of its lines."""
+    done = subprocess.run([sys.executable, "-c", CRASH, str(repo.path)], check=False, timeout=60, capture_output=True)
+    assert done.returncode == 9, done.stderr
+
+
+# ── between commit and forgetting ────────────────────────────────────────────────────────────
+@pytest.mark.process
+def test_two_crashes_in_a_row_between_commit_and_forgetting_repeat_no_line(repo: Repo) -> None:
+    book = begin(repo)
+    do(book, tasks.add, "Before the first crash")
+    crash_before_forgetting(repo)
+    assert again(repo).view().manifest.numbers["T"] == 1
+    do(again(repo), tasks.add, "Between the crashes")
+    crash_before_forgetting(repo)
+    do(again(repo), tasks.add, "After both")
+    again(repo).view()
+    again(repo).checkpoint()
+    ids = [event["id"] for event in journal(repo)]
+    assert len(ids) == len(set(ids))
+    assert [e["type"] for e in journal(repo)].count("task.added") == 3
+    assert wal.pending(book.desk.home.wal) == ([], [])
+
+
+def test_what_cannot_be_forgotten_is_no_failed_checkpoint(repo: Repo) -> None:
+    book = begin(repo)
+    do(book, tasks.add, "Kept once")
+
+    def stuck(*args: object) -> None:
+        raise IOFailed("cannot forget; its entries will be read again, none twice")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wal, "forget", stuck)
+        made = book.checkpoint()
+        assert repo.git("rev-parse", "ledger/main") == made.commit
+        assert any("none twice" in finding.what for finding in book.findings)
+        tip = book.tip()
+        with pytest.raises(Blocked, match="none twice"):  # a second one could repeat what the first one holds
+            again(repo).checkpoint()
+        assert again(repo).tip() == tip
+    again(repo).checkpoint()
+    assert [e["type"] for e in journal(repo)].count("task.added") == 1
+
+
+def test_a_verdict_that_cannot_be_remembered_is_no_failed_checkpoint(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = begin(repo)
+
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device", book.desk.home.pins)
+
+    monkeypatch.setattr(pins, "save", full)
+    made = book.checkpoint()
+    assert repo.git("rev-parse", "ledger/main") == made.commit
+    assert wal.pending(book.desk.home.wal) == ([], [])
+
+
+# ── lines that cannot be what they say ───────────────────────────────────────────────────────
+def big(count: int) -> bytes:
+    files = [f"{'長' * 200}{n}" for n in range(count)]
+    runs = [{"command": "長" * 300, "exit": 0, "output": "長" * 300} for _ in range(count)]
+    text = json.dumps({"session_id": "s", "files": files, "commands": runs, "errors": files}, ensure_ascii=False)
+    return text.encode()
+
+
+TYPED = '{"session":null,"task":null,"records":%s,"data":{}}'
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "payload"),
+    [
+        ("gitledger", "note.added", TYPED % '{"writer:../../x":{"set":{"a":1}}}'),
+        ("gitledger", "note.added", TYPED % '{"../../etc/passwd":{"set":{"a":1}}}'),
+        ("gitledger", "note.added", TYPED % "[]"),
+        ("gitledger", "note.added", TYPED % '{"N-0001@abcdef":[]}'),
+        ("gitledger", "note.added", '{"session":7,"task":[],"records":{},"data":[]}'),
+        ("gitledger", "note.added", '{"v":2,"session":null,"task":null,"records":{},"data":{}}'),
+        ("gitledger", "note.added", "[" * 100_000),
+        ("somebody", "turn", '{"session_id":"s"}'),
+        ("generic", "turn", "{not json, but somebody said it}"),
+        ("generic", "turn", big(1000)),
+    ],
+)
+def test_a_line_that_cannot_be_an_event_is_kept_and_stands_in_nobodys_way(
+    client: str, event: str, payload: str | bytes, repo: Repo
+) -> None:
+    book = begin(repo)
+    data = payload.encode() if isinstance(payload, str) else payload
+    ident = capture(book, client, event, data)
+    do(book, tasks.add, "Still here")
+    assert again(repo).view().manifest.numbers["T"] == 1
+    book.checkpoint()
+    found = {e["id"]: e for e in journal(repo)}
+    kept = found[ident]
+    assert kept["type"] == "unreadable"
+    assert str(kept["data"]["text"])[:25] == data.decode()[:25]  # type: ignore[index]
+    assert wal.pending(book.desk.home.wal) == ([], [])
+    assert "Still here" in repo.git("show", "ledger/main:INDEX.md")
+
+
+def test_a_typed_line_cannot_change_who_may_sign(repo: Repo) -> None:
+    book = begin(repo)
+    key = layout.writer_key(book.desk.writer.id)
+    before = book.view().need(key)
+    capture(book, "gitledger", "note.added", (TYPED % json.dumps({key: {"set": {"public_key": "x"}}})).encode())
+    assert again(repo).view().need(key) == before
+
+
+def test_a_hook_cannot_speak_as_gitledger_itself(repo: Repo) -> None:
+    book = begin(repo)
+    typed = TYPED % '{"T-0001@abcdef":{"set":{"title":"forged","status":"done"}}}'
+    for event in ("turn", "prompt", "tool", "receipt", "task.added"):
+        subprocess.run(
+            [sys.executable, "-m", "gitledger", "hook", "gitledger", event],
+            cwd=repo.path,
+            input=typed.encode(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(Path(discover.__file__).parent.parent)},
+        )
+    assert wal.pending(book.desk.home.wal) == ([], [])
+    assert again(repo).view().manifest.numbers.get("T", 0) == 0
+
+
+def test_a_line_of_a_newer_format_is_named_and_kept(repo: Repo) -> None:
+    book = begin(repo)
+    do(book, tasks.add, "Old format")
+    line = b"GL2 00000000 something that only a newer gitledger reads\n"
+    with open(f"{book.desk.home.wal}/current.wal", "ab") as f:
+        f.write(line)
+    book.view()
+    assert [finding.rule for finding in book.findings] == ["wal.line"]
+    book.checkpoint()
+    kept = list(Path(book.desk.home.wal, "damaged").iterdir())
+    assert [path.read_bytes() for path in kept] == [line]
+
+
+# ── beginning ────────────────────────────────────────────────────────────────────────────────
+INIT_CRASH = """
+import os, sys
+from gitledger import discover, genesis, pins, transaction, wal
+step = sys.argv[2]
+def die(*a, **k): os._exit(9)
+if step == "writer": genesis._new_writer = die
+if step == "wal": wal.create = die
+if step == "commit": transaction.commit = die
+if step == "swap":
+    from gitledger.plumbing import PlumbingStore
+    PlumbingStore.swap = die
+if step == "forget": wal.forget = die
+if step == "pins": pins.save = die
+discover.init(sys.argv[1], "main", "Shop")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("step", ["writer", "wal", "commit", "swap", "forget", "pins"])
+def test_an_init_that_died_half_way_is_finished_by_the_next(step: str, repo: Repo) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INIT_CRASH, str(repo.path), step], check=False, timeout=60, capture_output=True
+    )
+    assert done.returncode == 9, done.stderr
+    begun = discover.init(str(repo.path), "main", "Shop")
+    assert begun.writer == genesis.writer_id(again(repo).gitdir)
+    made = again(repo).checkpoint()
+    assert made.name == "C-000001"
+    assert [e["type"] for e in journal(repo)].count("ledger.created") == 1
+    view = again(repo).view()
+    mine = pins.load(again(repo).desk.home.pins, "main")
+    assert mine is not None
+    assert mine.uuid == view.manifest.uuid
+    assert mine.genesis == repo.git("rev-list", "--max-parents=0", "ledger/main")
+    checked = audit.verify(again(repo), full=True)
+    assert not checked.findings, checked
+    with pytest.raises(NotAllowed, match="exists here already"):
+        discover.init(str(repo.path), "main", "Shop")
+
+
+JOIN_CRASH = """
+import os, sys
+from gitledger import discover, transaction
+def die(*a, **k): os._exit(9)
+transaction.commit = die
+discover.init(sys.argv[1], "main", "Shop")
+"""
+
+
+@pytest.mark.process
+def test_a_join_that_died_half_way_is_finished_by_the_next(repo: Repo, tmp_path: Path) -> None:
+    begin(repo)
+    other = repo.clone(tmp_path / "other")
+    other.git("branch", "-q", "ledger/main", "origin/ledger/main")
+    done = subprocess.run(
+        [sys.executable, "-c", JOIN_CRASH, str(other.path)], check=False, timeout=60, capture_output=True
+    )
+    assert done.returncode == 9, done.stderr
+    begun = discover.init(str(other.path), "main", "Shop")
+    assert begun.joined
+    again(other).checkpoint()
+    keys = other.git("ls-tree", "--name-only", "ledger/main", "keys/").split()
+    assert f"keys/{begun.writer}.json" in keys
+    assert not audit.verify(again(other), full=True).findings
+
+
+def test_a_failed_init_keeps_what_a_hook_had_logged(repo: Repo) -> None:
+    subprocess.run([sys.executable, "-c", INIT_CRASH, str(repo.path), "commit"], check=False, timeout=60)
+    folder = f"{repo.path}/.git/gitledger/wal/main"
+    said = b'{"session_id":"s"}'
+    ident = wal.append(folder, "generic", "turn", said, now_ms=1_790_000_000_000, rand=b"0123456789").id
+
+    def broken(*args: object, **kwargs: object) -> None:
+        raise LedgerError("the machine is broken")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transaction, "commit", broken)
+        with pytest.raises(LedgerError, match="broken"):
+            discover.init(str(repo.path), "main", "Shop")
+    discover.init(str(repo.path), "main", "Shop")
+    again(repo).checkpoint()
+    assert ident in [e["id"] for e in journal(repo)]
+
+
+INIT = """
+import sys
+from gitledger import discover
+from gitledger.errors import LedgerError
+try:
+    print(discover.init(sys.argv[1], "main", "Shop").uuid)
+except LedgerError as e:
+    print(f"refused: {e}")
+"""
+
+
+@pytest.mark.process
+def test_of_inits_at_once_one_begins_the_ledger_and_the_others_are_refused(repo: Repo) -> None:
+    for n in range(3):
+        name = repo.path.parent / f"race{n}"
+        repo.git("clone", "-q", str(repo.path), str(name))
+        children = [
+            subprocess.Popen([sys.executable, "-c", INIT, str(name)], stdout=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        said = [child.communicate(timeout=60)[0].strip() for child in children]
+        assert sum(not words.startswith("refused") for words in said) == 1, said
+        assert all("exists here already" in words for words in said if words.startswith("refused")), said
+        there = Repo(name)
+        book = discover.open(name)
+        assert [e["type"] for e in journal(there)].count("ledger.created") == 1
+        mine = pins.load(book.desk.home.pins, "main")
+        assert mine is not None
+        assert mine.uuid == book.view().manifest.uuid
+        book.checkpoint()
