@@ -26,12 +26,12 @@ COMMANDS: dict[str, str] = {
     "task": "Add, start, prove and finish tasks.",
     "decide": "Record a decision and why.",
     "blocker": "Open or resolve what stands in the way.",
-    "question": "Ask or answer a question.",
+    "question": "Ask a question that a person must answer, or answer one.",
     "artifact": "Record a file or address worth knowing.",
     "note": "Record a note.",
-    "project": "Show or edit the project's title and goal.",
+    "project": "Show or edit the project's title, goal and description.",
     "checkpoint": "Make a signed checkpoint of the work.",
-    "handover": "Write, show and choose handovers.",
+    "handover": "Write, show and choose what the next worker continues from.",
     "session": "Start, end, list and recover sessions.",
     "log": "List the ledger's commits, newest first.",
     "show": "Show a record or a commit.",
@@ -41,7 +41,7 @@ COMMANDS: dict[str, str] = {
     "verify": "Check signatures from the tip to the first commit.",
     "fsck": "Check documents and journals against records.",
     "rebuild": "Make the whole tree from the journal alone.",
-    "compaction": "Let one compaction through without a checkpoint.",
+    "compaction": "Let one compaction through where no checkpoint can be made.",
     "hook": "Take an agent's event; its payload is on stdin.",
     "config": "List, get and set configuration.",
     "schema": "Print a JSON Schema.",
@@ -118,6 +118,9 @@ def main() -> int:
         return e.exit_code
     except click.Abort:
         return _say("stopped", 130)
+    except click.exceptions.NoArgsIsHelpError as e:
+        print(e.format_message(), file=sys.stderr)
+        return 2
     except click.ClickException as e:
         hint = e.ctx.command_path if isinstance(e, click.UsageError) and e.ctx else "gitledger"
         return _say(f"{e.format_message()} See: {hint} --help", 2)

@@ -212,6 +212,10 @@ def _publish(path: str, comment: str) -> None:
 def sign(payload: bytes, key: KeySigner) -> str:
     """The armored signature over `payload` by a key file; an error says why that key cannot sign."""
     read_key(key.path)
+    if os.path.exists(key.path + ".pub"):
+        _publish(
+            key.path, "gitledger"
+        )  # beside another key's .pub, as a restored key may find, ssh-keygen does not sign
     # An empty passphrase given is one that nobody is asked for.
     answer = _run(["-Y", "sign", "-n", NAMESPACE, "-P", "", "-f", key.path], payload, doing="sign")
     armored = answer.stdout.decode("ascii", "replace")

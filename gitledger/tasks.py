@@ -145,11 +145,24 @@ def move(view: View, hand: Hand, key: Key, status: str, **fields: Json) -> Draft
     return hand.draft(f"task.{status}", {key: Change({"status": status, **fields})}, key)
 
 
+def unblock(view: View, hand: Hand, key: Key) -> tuple[str, Draft]:
+    """A blocked task taken up again, with the status it gets: active where this work tree is at it, else planned."""
+    task = view.need(key)
+    if task.get("status") != "blocked":
+        raise NotAllowed(f"{view.name(key)} is {task.get('status')}, not blocked; legal from here: "
+                         f"{', '.join(LEGAL[task.get('status')])}")  # fmt: skip
+    here = view.record(layout.worktree_key(hand.writer, hand.worktree))
+    status = "active" if here and here.get("active") == key else "planned"
+    return status, move(view, hand, key, status)
+
+
 def start(view: View, hand: Hand, key: Key) -> tuple[Draft, Key | None]:
     """A task made the active one of this work tree; the one it takes the place of goes back to planned."""
     before = active(view, hand.writer, hand.worktree)
     draft = move(view, hand, key, "active")
     records = dict(draft.records)
+    if view.need(key).get("done_at"):
+        records[key] = Change({**records[key].set, "done_at": None, "accept_unproven": ""})
     if before and before != key:
         records[before] = Change({"status": "planned"})
     records[layout.worktree_key(hand.writer, hand.worktree)] = Change(

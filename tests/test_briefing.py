@@ -173,7 +173,7 @@ def test_no_text_of_a_writer_that_is_not_trusted_is_shown():
         assert "evil" not in text
         assert "T-0007" in text
         assert "B-0001" in text
-    assert "gitledger trust list" in within(facts)
+    assert "gitledger verify" in within(facts)
 
 
 def test_at_most_five_blocked_are_shown_and_the_rest_is_counted():

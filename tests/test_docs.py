@@ -99,14 +99,7 @@ def test_every_command_says_what_it_does_and_is_documented(name: str) -> None:
     assert re.search(rf"^##+ {re.escape(name)}$", text("docs/cli.md"), re.MULTILINE)
 
 
-APART = frozenset({"question", "project", "handover", "search", "compaction"})
-"""Commands whose own words and whose line in the table are still to be made the same."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.xfail(reason="said in two ways")) if n in APART else n for n in cli.COMMANDS],
-)
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_the_lazy_table_says_what_the_command_itself_says(name: str) -> None:
     command, _ = COMMANDS[f"gitledger {name}"]
     own = cli_reference.paragraphs(command.help or "")[0]

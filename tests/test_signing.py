@@ -382,3 +382,12 @@ def test_signing_imports_neither_cryptography_nor_platformdirs() -> None:
     code = "import sys, gitledger.signing as s; s.key_folder(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.decode().split()
     assert {"cryptography", "platformdirs", "tempfile", "pygit2", "pydantic"}.isdisjoint(loaded)
+
+
+def test_a_key_that_was_restored_beside_another_ones_public_file_signs(tmp_path: Path) -> None:
+    ours = signing.make_key(str(tmp_path / "ours"), "gitledger")
+    other = signing.make_key(str(tmp_path / "other"), "gitledger")
+    Path(ours + ".pub").write_bytes(Path(other + ".pub").read_bytes())
+    key = signing.KeySigner(ours)
+    armored = signing.sign(b"payload", key)
+    signing.verify(b"payload", armored, signing.allowed_signers_line("a@b", key.public_key).encode(), "a@b")

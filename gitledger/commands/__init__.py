@@ -34,6 +34,11 @@ def put_json(value: Any) -> None:
     put(json.dumps(value, indent=1, sort_keys=False))
 
 
+def counted(n: int, word: str) -> str:
+    """`1 finding`, `1,234 findings`."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
 def opened(ctx: click.Context) -> Ledger:
     """The ledger that the words before the command mean."""
     words: Words = ctx.obj

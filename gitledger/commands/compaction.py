@@ -9,7 +9,7 @@ from gitledger.commands import put
 
 @click.group()
 def command() -> None:
-    """What to do when a checkpoint cannot be made and the client wants to compact."""
+    """Let one compaction through where no checkpoint can be made."""
 
 
 @command.command()

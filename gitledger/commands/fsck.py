@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import counted, json_option, opened, put, put_json
 
 PRINTED = 1_000
 """How many findings are printed; beyond that they are counted."""
@@ -40,7 +40,7 @@ def command(ctx: click.Context, as_json: bool) -> int:
         put_json({"clean": not total, "total": total, "findings": rows})
     elif total:
         more = f", {PRINTED:,} of them printed" if total > PRINTED else ""
-        put(f"{total:,} findings{more}.")
+        put(f"{counted(total, 'finding')}{more}.")
     else:
         put("The ledger is clean.")
     return 1 if total else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -68,7 +69,7 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
 
 
 @command.command("list")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), metavar="N", help="How many at most.")
 @json_option
 @click.pass_context
 def list_(ctx: click.Context, limit: int, as_json: bool) -> None:
@@ -144,7 +145,7 @@ def explain(ctx: click.Context, as_json: bool) -> None:
                     "key": c.candidate.key,
                     "outcome": c.outcome,
                     "tier": c.tier,
-                    "reason": c.reason,
+                    "reason": _named(view, c.reason),
                     "branch": c.candidate.branch,
                     "worktree": c.candidate.worktree,
                     "writer": c.candidate.writer,
@@ -154,9 +155,16 @@ def explain(ctx: click.Context, as_json: bool) -> None:
             ]
         )
     elif choices:
-        put("\n".join(f"{c.outcome:<10}  {view.name(c.candidate.key)}  {line(c.reason)}" for c in choices))
+        put(
+            "\n".join(f"{c.outcome:<10}  {view.name(c.candidate.key)}  {line(_named(view, c.reason))}" for c in choices)
+        )
     else:
         put("No handovers yet. One is made when a session ends, or by: gitledger handover write")
+
+
+def _named(view: View, reason: str) -> str:
+    # A reason names another candidate by its key; people know it by its name.
+    return re.sub(r"H-\d+@\w+", lambda found: view.name(found[0]), reason)
 
 
 def _selected(ledger: Ledger, view: View) -> Key | None:

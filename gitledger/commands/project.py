@@ -38,9 +38,9 @@ def show(ctx: click.Context, as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--title", metavar="TEXT")
-@click.option("--goal", metavar="TEXT")
-@click.option("--description", metavar="TEXT")
+@click.option("--title", metavar="TEXT", help="What it is called.")
+@click.option("--goal", metavar="TEXT", help="What it is for.")
+@click.option("--description", metavar="TEXT", help="What it is.")
 @click.pass_context
 def edit(ctx: click.Context, /, **fields: str | None) -> None:
     """Change the project's fields; without options, in $EDITOR."""

@@ -24,7 +24,10 @@ WORDS = ("project", "task", "decision", "blocker", "question", "artifact", "note
 @json_option
 @click.pass_context
 def command(ctx: click.Context, text: str, kinds: tuple[str, ...], limit: int, as_json: bool) -> None:
-    """Find records that hold all the words of TEXT, in any case, in their id, title or texts."""
+    """Find records that hold a text.
+
+    All the words of TEXT are looked for, in any case, in ids, titles and texts.
+    """
     from gitledger import reading
     from gitledger.render.text import line
 

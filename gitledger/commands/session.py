@@ -13,7 +13,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--client", default="person", show_default=True, metavar="NAME")
+@click.option("--client", default="person", show_default=True, metavar="NAME", help="Whose session it is.")
 @click.option(
     "--id", "session", default="default", show_default=True, metavar="ID", help="The client's own session id."
 )
@@ -25,7 +25,7 @@ def start(ctx: click.Context, client: str, session: str) -> None:
 
 @command.command()
 @click.argument("id", required=False)
-@click.option("--reason", default="done", show_default=True, metavar="WORD")
+@click.option("--reason", default="done", show_default=True, metavar="WORD", help="Why it ends.")
 @json_option
 @click.pass_context
 def end(ctx: click.Context, id: str | None, reason: str, as_json: bool) -> None:  # noqa: A002

@@ -32,7 +32,9 @@ def command() -> None:
 @click.option("--area", default="", metavar="TEXT", help="The part of the project it belongs to.")
 @click.option("--parent", metavar="ID", help="The task it is a part of.")
 @click.option("--depends", multiple=True, metavar="ID", help="A task that must be done before.")
-@click.option("--status", type=click.Choice(["discovered", "planned"]), default="planned", show_default=True)
+@click.option(
+    "--status", type=click.Choice(["discovered", "planned"]), default="planned", show_default=True, help="Its status."
+)
 @click.pass_context
 def add(
     ctx: click.Context,
@@ -189,8 +191,20 @@ def block(ctx: click.Context, id: str | None, reason: str) -> None:  # noqa: A00
 @click.argument("id")
 @click.pass_context
 def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
-    """Make a blocked task active again; resolve its blockers with gitledger blocker resolve."""
-    _move(ctx, id, "active")
+    """Take a blocked task up again: active where it was this work tree's, planned otherwise.
+
+    Its blockers stay open until gitledger blocker resolve.
+    """
+    from gitledger import layout, tasks
+
+    ledger = opened(ctx)
+
+    def build(view: View, hand: Hand) -> tuple[str, Draft]:
+        key = view.resolve(id, layout.TASK, hand.writer)
+        status, draft = tasks.unblock(view, hand, key)
+        return f"{view.name(key)} is {status}", draft
+
+    put(ledger.record(build))
 
 
 @command.command()
@@ -223,11 +237,11 @@ def drop(ctx: click.Context, id: str, reason: str) -> None:  # noqa: A002
 
 @command.command()
 @click.argument("id", required=False)
-@click.option("--title", metavar="TEXT")
-@click.option("--goal", metavar="TEXT")
-@click.option("--scope", metavar="TEXT")
-@click.option("--non-goals", metavar="TEXT")
-@click.option("--area", metavar="TEXT")
+@click.option("--title", metavar="TEXT", help="What it is called; its folder keeps its name.")
+@click.option("--goal", metavar="TEXT", help="What it is for.")
+@click.option("--scope", metavar="TEXT", help="What belongs to it.")
+@click.option("--non-goals", metavar="TEXT", help="What does not belong to it.")
+@click.option("--area", metavar="TEXT", help="The part of the project it belongs to.")
 @click.option("--summary", metavar="TEXT", help="One line on the state.")
 @click.option("--accept", multiple=True, metavar="TEXT", help="Add an acceptance criterion.")
 @click.option("--drop-criterion", multiple=True, metavar="C", help="Drop a criterion, such as c2; it stays on record.")

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import counted, json_option, opened, put, put_json
 
 
 @click.command()
@@ -42,6 +42,6 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> int:
         for f in made.findings:
             put(f"{line(f.rule)}: {line(f.where, 100)}: {line(f.what, 300)}; {line(f.mend, 200)}")
         whence = f"since {made.since[:12]}, found good before" if made.since else "to the first one"
-        what = f"{len(made.findings)} findings" if made.findings else "verified"
-        put(f"{made.tip[:12]}: {what}; {made.checked:,} commits checked {whence}.")
+        what = counted(len(made.findings), "finding") if made.findings else "verified"
+        put(f"{made.tip[:12]}: {what}; {counted(made.checked, 'commit')} checked {whence}.")
     return 1 if made.findings else 0

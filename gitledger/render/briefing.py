@@ -36,7 +36,7 @@ BLOCKED_SHOWN = 5
 COMMITS_SHOWN = 5
 LISTED = 8
 """Lines of any other list that are shown at most, however much room there is: one long list hides what matters."""
-WITHHELD = "withheld: written by a writer that this machine does not trust; see: gitledger trust list"
+WITHHELD = "withheld: written by a writer that this machine does not trust; see: gitledger verify"
 
 _STANDING = {True: "may be followed, and git is the truth", False: "history, not to be followed"}
 
