@@ -10,7 +10,7 @@ import os
 import shutil
 from dataclasses import dataclass, replace
 
-from gitledger import gitcli, layout, lock, objects, pins, signing, store, tasks, transaction, wal, worktree
+from gitledger import codec, gitcli, layout, lock, objects, pins, signing, store, tasks, transaction, wal, worktree
 from gitledger.errors import BadConfig, CannotWrite, NoLedger, NotAllowed, NotARepository, Unsupported
 from gitledger.gitdir import GitDir, state
 from gitledger.mint import Mint
@@ -81,15 +81,18 @@ def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint
     with lock.folder(gitdir.common, deadline=transaction.LOCK_DEADLINE):
         tip = ledger_store.tip()
         fresh, fresh_wal = not os.path.isdir(home.state), not os.path.isdir(home.wal)
+        me = writer_id(gitdir)
+        recorded = _recorded(ledger_store, tip, me)
         if not fresh_wal:
-            _refuse_complete(gitdir, home, ledger_store, tip)
+            _refuse_complete(home, ledger_store, tip, recorded == key.fingerprint)
         if tip is None:
             _refuse_remote_root(gitdir, name)
         try:
             os.makedirs(home.state, mode=0o700, exist_ok=True)
-            me = writer(writer_id(gitdir) or _new_writer(home, mint), key)
+            if me is None or recorded not in ("", key.fingerprint):
+                me = _new_writer(home, mint)  # a key that is gone takes its writer with it: nobody can sign for it
             wal.create(home.wal)
-            desk = Desk(ledger_store, home, me, mint)
+            desk = Desk(ledger_store, home, writer(me, key), mint)
             return _join(desk, tip, name) if tip else _genesis(desk, name, title)
         except BaseException as e:
             if ledger_store.tip() == tip:  # else the ledger is begun, and the next init finishes it
@@ -103,8 +106,17 @@ def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint
             raise
 
 
-def _refuse_complete(gitdir: GitDir, home: Home, ledger_store: Store, tip: Oid | None) -> None:
-    """Raise unless what is here of the ledger is less than a whole one: its branch, its pins and this writer's key."""
+def _recorded(ledger_store: Store, tip: Oid | None, me: str | None) -> str:
+    """The fingerprint of the key that the ledger has for this clone's writer, "" where it has none."""
+    if tip is None or me is None:
+        return ""
+    path = f"{layout.plain_stem(layout.writer_key(me))}.json"
+    data = objects.read(ledger_store.get, tip, path)
+    return codec.read_record(data, path).text("fingerprint") if data else ""
+
+
+def _refuse_complete(home: Home, ledger_store: Store, tip: Oid | None, ours: bool) -> None:
+    """Raise unless what is here of the ledger is less than a whole one: its branch, its pins and this clone's key."""
     pinned = pins.load(home.pins, home.name)
     if tip is None:
         if pinned:
@@ -112,8 +124,7 @@ def _refuse_complete(gitdir: GitDir, home: Home, ledger_store: Store, tip: Oid |
                 f"the branch {ledger_store.ref} is gone; bring it back from a remote, another clone or its reflog"
             )
         return
-    me = writer_id(gitdir)
-    if pinned and me and objects.read(ledger_store.get, tip, f"{layout.plain_stem(layout.writer_key(me))}.json"):
+    if pinned and ours:
         raise NotAllowed(f"the ledger {home.name} exists here already; look at it with: gitledger status")
 
 

@@ -148,6 +148,7 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     if plan is None:
         return None
     lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id) for draft in plan.drafts)]
+    _check_key(desk, view)
 
     changes: dict[str, bytes | None] = {}  # 4
     tail = view.manifest.writers[desk.writer.id]
@@ -195,6 +196,17 @@ def message(plan: Plan, view: View, writer: str) -> str:
         trailers.append(f"Ledger-Head: {plan.position.head} {one_line(plan.position.branch, 200)}")
     body = [one_line(text, 200) for text in plan.body]
     return "\n".join([one_line(plan.subject, 72), "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""])
+
+
+def _check_key(desk: Desk, view: View) -> None:
+    # Signed by any other key than the one that owns the writer's id, the commit would be a forgery to everybody.
+    record = view.record(layout.writer_key(desk.writer.id))
+    if record is None or record.get("public_key") != desk.writer.key.public_key:
+        knows = f"by the key {record.get('fingerprint')}" if record else "not at all"
+        raise BadSignature(
+            f"the ledger knows this clone's writer {desk.writer.id} {knows}, and the key here is "
+            f"{desk.writer.key.fingerprint}; restore the first one, or join with a new writer by: gitledger init"
+        )
 
 
 def _read_back(desk: Desk, new: Oid, edited: objects.Edited) -> None:

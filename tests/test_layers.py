@@ -18,7 +18,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model"}),
     frozenset({"codec", "fold", "layout", "objects", "proof", "redact", "render", "trust", "view"}),
     frozenset({"bounds", "form", "frame", "gitcli", "gitdir", "pins", "proposal", "schema", "store", "yamlfile"}),
-    frozenset({"fingerprint", "gitstore", "lock", "mint", "plumbing", "process", "signing", "wal", "worktree"}),
+    frozenset(
+        {"fingerprint", "gitstore", "lock", "mint", "packs", "plumbing", "process", "signing", "wal", "worktree"}
+    ),
     frozenset(
         {
             "audit",
@@ -59,6 +61,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("proposal", "bounds"): "a type from outside says its bounds",
     ("schema", "bounds"): "a type from outside says its bounds",
     ("schema", "proposal"): "the border reads change sets; their types stand apart, so that only those pay for them",
+    ("plumbing", "packs"): "what a put stores is a pack of its own",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
     ("derive", "tasks"): "what a checkpoint says of a task is read by the task's own rules",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, entries, genesis, ledger, lock, signing, tasks, transaction, wal
+from gitledger import audit, discover, entries, genesis, ledger, lock, signing, tasks, transaction, wal
 from gitledger.errors import (
     Blocked,
     CannotWrite,
@@ -160,6 +160,28 @@ def test_a_clone_joins_the_ledger_whose_branch_it_has(repo: Repo, tmp_path: Path
     assert begun.uuid == first.view().manifest.uuid
     assert begun.writer != first.desk.writer.id
     assert len(again(other).view().manifest.writers) == 2
+
+
+def test_a_lost_key_makes_no_forgery_and_init_joins_with_a_new_writer(repo: Repo) -> None:
+    book = begin(repo)
+    do(book, tasks.add, "Logged before the loss")
+    key = Path(book.desk.writer.key.path)
+    before = book.tip()
+    key.rename(key.with_name("lost"))
+    Path(f"{key}.pub").unlink()
+    with pytest.raises(Blocked, match="gitledger init"):
+        again(repo).checkpoint()
+    signing.make_key(str(key.parent), "another")  # as another repository's init would
+    with pytest.raises(Blocked, match="knows this clone's writer"):
+        again(repo).checkpoint()
+    assert again(repo).tip() == before
+    begun = discover.init(str(repo.path), "main", None)
+    assert begun.joined
+    assert begun.writer != book.desk.writer.id
+    view = again(repo).view()
+    assert [row["title"] for _, row in view.walk(ledger.layout.TASK)] == ["Logged before the loss"]
+    again(repo).checkpoint()
+    assert audit.verify(again(repo), full=True).findings == ()
 
 
 def test_two_ledgers_live_side_by_side(repo: Repo) -> None:
