@@ -231,7 +231,7 @@ def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, renderer: int) ->
 
 
 def _over(scratch: Scratch, base: Oid) -> View:
-    return View(lambda path: objects.read(scratch.get, base, path))
+    return View(reading.reader(scratch.get, base))
 
 
 def _with_journal(scratch: Scratch, get: Get, root: Oid, made: Oid, algorithm: str) -> Oid:

@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from gitledger import codec, layout, objects, transaction, wal
@@ -21,7 +22,7 @@ from gitledger.model import Event, Finding, Json, Key, Oid, Record
 from gitledger.objects import FILE, Commit, Get, TreeEntry
 from gitledger.render import documents
 from gitledger.store import Store
-from gitledger.view import Row, View
+from gitledger.view import Read, Row, View
 
 _HEX = re.compile(r"[0-9a-f]{4,64}\Z")
 _SEGMENT = re.compile(r"([0-9a-f]{2})(?:\.([1-9][0-9]{0,4}))?\.jsonl\Z")
@@ -128,6 +129,25 @@ def folder(get: Get, tree: Oid, path: str, faults: list[Finding]) -> dict[str, T
     except LedgerError as e:
         faults.append(Finding("folder", path or "/", str(e), "run: git fsck"))
         return {}
+
+
+def reader(get: Get, tree: Oid) -> Read:
+    """What reads one tree's files by path and keeps the folders that it came through, for whoever reads very many."""
+
+    @lru_cache(maxsize=64)
+    def rows(path: str) -> dict[str, TreeEntry]:
+        above, _, name = path.rpartition("/")
+        entry = rows(above).get(name) if path else None
+        if path and (entry is None or not entry.is_folder):
+            return {}
+        return objects.entries(get, entry.oid if entry else tree) or {}
+
+    def read(path: str) -> bytes | None:
+        above, _, name = path.rpartition("/")
+        entry = rows(above).get(name)
+        return get(entry.oid).data if entry and entry.mode == FILE else None
+
+    return read
 
 
 # ── documents and files ──────────────────────────────────────────────────────────────────────
@@ -326,20 +346,23 @@ def search(ledger: Ledger, view: View, text: str, faults: list[Finding], kinds: 
     words = text.casefold().split()
     if not words:
         raise BadData("there is nothing to search for; give a word")
+    read = reader(ledger.desk.store.get, ledger.tip())
     for kind in KINDS:
         if kind in kinds:
-            for key, name, record in _records(ledger, view, kind, faults):
+            for key, name, record in _records(ledger, view, read, kind, faults):
                 if hit := _hit(key, name, kind, record, words):
                     yield hit
 
 
-def _records(ledger: Ledger, view: View, kind: str, faults: list[Finding]) -> Iterator[tuple[Key, str, Record]]:
+def _records(
+    ledger: Ledger, view: View, read: Read, kind: str, faults: list[Finding]
+) -> Iterator[tuple[Key, str, Record]]:
     if kind == "project":
         groups: Iterator[_Group] = iter([(view, [(layout.PROJECT, layout.PROJECT)])])
     elif kind == "session":
-        groups = _sessions(ledger, view)
+        groups = _sessions(ledger, view, read)
     else:
-        groups = _shards(view, next(k for k in layout.KINDS.values() if k.word == kind))
+        groups = _shards(view, read, next(k for k in layout.KINDS.values() if k.word == kind))
     while True:
         try:
             group = next(groups, None)
@@ -363,12 +386,12 @@ def _records(ledger: Ledger, view: View, kind: str, faults: list[Finding]) -> It
 _Group = tuple[View, list[tuple[Key, str]]]
 
 
-def _shards(view: View, kind: Kind) -> Iterator[_Group]:
+def _shards(view: View, read: Read, kind: Kind) -> Iterator[_Group]:
     touched = view.touched_folders()
     known = {f"{kind.folder}/{shard}" for shard in view.shards(kind)}
     known |= {shard_folder for shard_folder in touched if shard_folder.startswith(f"{kind.folder}/")}
     for shard_folder in sorted(known, key=lambda f: (len(f), f), reverse=True):
-        fresh = View(view.read)
+        fresh = View(read)
         source = view if shard_folder in touched else fresh
         rows, names = source.rows(shard_folder), source.names(shard_folder)
         yield fresh, [(key, names[key]) for key in sorted(rows, key=lambda k: _order(k, rows[k]), reverse=True)]
@@ -379,7 +402,7 @@ def _order(key: Key, row: Row) -> tuple[int, str]:
     return (found[1] if found else 0, str(row.get("at", "")))
 
 
-def _sessions(ledger: Ledger, view: View) -> Iterator[_Group]:
+def _sessions(ledger: Ledger, view: View, read: Read) -> Iterator[_Group]:
     get, tip = ledger.desk.store.get, ledger.tip()
     pending = [key for key in view.touched if layout.is_session(key)]
     yield view, [(key, key) for key in pending]
@@ -387,7 +410,7 @@ def _sessions(ledger: Ledger, view: View) -> Iterator[_Group]:
         if entry.is_folder:
             keys = [name.removesuffix(".json") for name in objects.entries(get, entry.oid) or {}]
             yield (
-                View(view.read),
+                View(read),
                 [(key, key) for key in sorted(keys) if layout.is_session(key) and key not in view.touched],
             )
 

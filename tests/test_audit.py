@@ -277,7 +277,7 @@ def test_fsck_prints_what_where_and_the_next_step_and_exits_1(repo: Repo, capfd:
     assert run(repo, "fsck") == 1
     out = capfd.readouterr().out
     assert "foreign file: stray\\u{1b}.txt: no event accounts for it; look at it with: gitledger get" in out
-    assert "1 findings." in out
+    assert "1 finding." in out
 
 
 def test_rebuild_names_the_first_paths_that_differ(repo: Repo, capfd: pytest.CaptureFixture[str]) -> None:
