@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import cli, entries, objects, reading, tasks
+from gitledger import cli, entries, objects, reading, search, tasks
 from gitledger.errors import BadData, NoSuchRecord
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Key
@@ -248,7 +248,7 @@ def test_search_finds_ids_titles_items_and_sessions(repo: Repo) -> None:
     book, _ = worked(repo)
     session = book.start_session("generic", "window-one")
     found = {
-        text: [hit.name for hit in reading.search(again(repo), again(repo).view(), text, [])]
+        text: [hit.name for hit in search.search(again(repo), again(repo).view(), text, [])]
         for text in ("d-0001", "logs in", "window-one", "test project")
     }
     assert "D-0001" in found["d-0001"]
@@ -256,7 +256,7 @@ def test_search_finds_ids_titles_items_and_sessions(repo: Repo) -> None:
     assert found["window-one"] == [session]
     assert found["test project"] == ["project"]
     book.end_session(session)
-    assert session in [hit.name for hit in reading.search(again(repo), again(repo).view(), "window-one", [])]
+    assert session in [hit.name for hit in search.search(again(repo), again(repo).view(), "window-one", [])]
 
 
 def test_search_names_how_many_more_there_are(repo: Repo, capfd: pytest.CaptureFixture[str]) -> None:
@@ -278,7 +278,7 @@ def test_search_goes_on_behind_a_damaged_record(repo: Repo) -> None:
     book.checkpoint()
     tamper(book, {"notes/00xx/N-0001.json": b"{broken"})
     faults: list[Finding] = []
-    hits = [hit.name for hit in reading.search(book, again(repo).view(), "needle", faults, ("note",))]
+    hits = [hit.name for hit in search.search(book, again(repo).view(), "needle", faults, ("note",))]
     assert hits == ["N-0002"]
     assert [fault.where for fault in faults] == ["N-0001"]
 
@@ -289,7 +289,7 @@ def test_search_keeps_no_record_that_it_has_looked_at(repo: Repo) -> None:
         do(book, entries.note, f"needle {n}", None)
     book.checkpoint()
     view = book.view()
-    assert len(list(reading.search(book, view, "needle", []))) >= 3
+    assert len(list(search.search(book, view, "needle", []))) >= 3
     assert not any(key.startswith("N-") for key in view._records)
 
 

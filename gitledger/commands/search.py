@@ -28,7 +28,7 @@ def command(ctx: click.Context, text: str, kinds: tuple[str, ...], limit: int, a
 
     All the words of TEXT are looked for, in any case, in ids, titles and texts.
     """
-    from gitledger import reading
+    from gitledger import search
     from gitledger.render.text import line
 
     ledger = opened(ctx)
@@ -36,7 +36,7 @@ def command(ctx: click.Context, text: str, kinds: tuple[str, ...], limit: int, a
     faults: list[Finding] = []
     hits = []
     total = 0
-    for hit in reading.search(ledger, view, text, faults, kinds or WORDS):
+    for hit in search.search(ledger, view, text, faults, kinds or WORDS):
         total += 1
         if total <= limit:
             hits.append(hit)
