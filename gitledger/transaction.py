@@ -143,7 +143,7 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
         if taken_already:
             wal.forget(desk.home.wal, taken_already)
         sealed = [one for one in sealed if one[0] not in taken_already]
-    taken = _fold(desk, view, [entry for _, found, _ in sealed for entry in found], known)  # 2
+    taken = _fold(desk, view, wal.in_order((path, found) for path, found, _ in sealed), known)  # 2
     plan = build(view)  # 3
     if plan is None:
         return None

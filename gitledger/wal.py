@@ -252,21 +252,40 @@ def pending(folder: str) -> tuple[list[Entry], list[Finding]]:
     try:
         # The current file first: if it is sealed meanwhile, the listing shows it too, and ids tell.
         current, size, settled = _current(place, folder)
-        entries: list[Entry] = []
+        runs: list[tuple[str, list[Entry]]] = []
         findings: list[Finding] = []
-        for _, found, faults in _sealed(place, folder):
-            entries += found
+        for path, found, faults in _sealed(place, folder):
+            runs.append((path, found))
             findings += faults
         if isinstance(current, str):
             findings.append(_finding(f"{folder}/{CURRENT}", current))
         elif current is not None:
             with current:
                 found, faults = _load(current, size, f"{folder}/{CURRENT}", settled=settled)
-                entries += found
+                runs.append((CURRENT, found))
                 findings += faults
     finally:
         os.close(place)
-    return list({entry.id: entry for entry in entries}.values()), findings
+    return list({entry.id: entry for entry in in_order(runs)}.values()), findings
+
+
+def in_order(runs: Iterable[tuple[str, list[Entry]]]) -> list[Entry]:
+    """The entries of files by name, each spilled one where its time puts it among those that were appended.
+
+    A spilled one was written while somebody held the current file, whose other entries may be older or younger: what
+    a command said must stand behind what it was said of.
+    """
+    entries: list[Entry] = []
+    spilled: list[Entry] = []
+    for path, found in runs:
+        alone = len(found) == 1 and os.path.basename(path) == found[0].id + SUFFIX
+        (spilled if alone else entries).extend(found)
+    for one in spilled:
+        at = len(entries)
+        while at and entries[at - 1].id[:13] > one.id[:13]:  # its first 13 characters are the time in milliseconds
+            at -= 1
+        entries.insert(at, one)
+    return entries
 
 
 def sealed(folder: str) -> list[tuple[str, list[Entry], list[Finding]]]:
