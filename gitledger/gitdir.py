@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+_LINKED_MAIN = "main (linked)"
 LEVELS = 512  # a walk ends even where a file system answers with endless parents
 
 
@@ -17,7 +18,8 @@ class GitDir:
     """One repository as seen from one of its work trees; paths are absolute and without symlinks.
 
     `top` is the work tree's root, "" where there is none (bare). `common` is shared by all work trees; `git_dir`
-    is this one's own. `worktree` is `main`, or the name git gave to a linked worktree.
+    is this one's own. `worktree` is `main`, or the name git gave to a linked worktree; a linked one that git calls
+    `main` is `main (linked)`, a name that git gives to none.
     """
 
     __slots__ = ("common", "git_dir", "top", "worktree")
@@ -26,7 +28,8 @@ class GitDir:
         self.top = top
         self.git_dir = git_dir
         self.common = common
-        self.worktree = "main" if git_dir == common else os.path.basename(git_dir)
+        name = os.path.basename(git_dir)
+        self.worktree = "main" if git_dir == common else _LINKED_MAIN if name == "main" else name
 
     def __repr__(self) -> str:
         return f"GitDir(top={self.top!r}, git_dir={self.git_dir!r}, common={self.common!r})"
@@ -54,6 +57,21 @@ def find(start: str) -> GitDir | None:
     except (OSError, ValueError):  # ValueError: a NUL in the path, or a gitfile that is none
         return None
     return None
+
+
+def worktree(common: str, name: str) -> GitDir | None:
+    """The work tree of a repository that has this name, or None where it is gone or has none."""
+    git_dir = common
+    if name != "main":
+        git_dir = os.path.join(common, "worktrees", "main" if name == _LINKED_MAIN else name)
+        if os.path.dirname(git_dir) != os.path.join(common, "worktrees"):
+            return None
+    try:
+        top = _top(git_dir, common)
+    except (OSError, ValueError):
+        return None
+    found = find(top) if top else None
+    return found if found and (found.common, found.worktree) == (common, name) else None
 
 
 def state(common: str) -> str:

@@ -159,15 +159,16 @@ def unblock(view: View, hand: Hand, key: Key) -> tuple[str, Draft]:
 def start(view: View, hand: Hand, key: Key) -> tuple[Draft, Key | None]:
     """A task made the active one of this work tree; the one it takes the place of goes back to planned."""
     before = active(view, hand.writer, hand.worktree)
-    draft = move(view, hand, key, "active")
+    place = layout.worktree_key(hand.writer, hand.worktree)
+    if before and view.need(before).get("active_in", place) != place:
+        before = None  # it is being worked on in another work tree, and goes on there
+    draft = move(view, hand, key, "active", active_in=place)
     records = dict(draft.records)
     if view.need(key).get("done_at"):
         records[key] = Change({**records[key].set, "done_at": None, "accept_unproven": ""})
     if before and before != key:
         records[before] = Change({"status": "planned"})
-    records[layout.worktree_key(hand.writer, hand.worktree)] = Change(
-        {"name": hand.worktree, "writer": hand.writer, "active": key, "at": draft.at}
-    )
+    records[place] = Change({"name": hand.worktree, "writer": hand.writer, "active": key, "at": draft.at})
     return hand.draft("task.active", records, key), before if before != key else None
 
 
