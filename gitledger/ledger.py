@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gitledger import derive, ingest, layout, lock, objects, sessions, transaction, wal, worktree
+from gitledger import derive, gitdir, ingest, layout, lock, objects, sessions, transaction, wal, worktree
 from gitledger.derive import Facts, Told
 from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
 from gitledger.gitdir import GitDir
@@ -79,18 +79,18 @@ class Ledger:
         view = transaction.view_at(self.desk, tip)
         return view, transaction.fold_pending(self.desk, view, entries), faults
 
-    def position(self, *, fingerprint: bool = True) -> Position:
-        """Where the work tree stands now."""
-        return worktree.position(self.gitdir, fingerprint=fingerprint, read_tree=self._tree_of)
+    def position(self, *, fingerprint: bool = True, place: GitDir | None = None) -> Position:
+        """Where the work tree stands now, or the one at `place`."""
+        return worktree.position(place or self.gitdir, fingerprint=fingerprint, read_tree=self._tree_of)
 
     def hand(self, session: Key | None = None) -> Hand:
         """Who writes from this work tree."""
         return Hand(self.desk.mint, self.desk.writer.id, self.gitdir.worktree, session)
 
-    def facts(self, view: View) -> Facts:
-        """The position and what git says happened since this work tree's newest checkpoint."""
-        here = self.position()
-        before = view.record(layout.worktree_key(self.desk.writer.id, self.gitdir.worktree))
+    def facts(self, view: View, place: GitDir | None = None) -> Facts:
+        """The position and what git says happened since the newest checkpoint of this work tree, or that at `place`."""
+        here = self.position(place=place)
+        before = view.record(layout.worktree_key(self.desk.writer.id, here.worktree))
         old = before.get("head") if before else None
         if not old or old == here.head or UNBORN in (old, here.head):
             return Facts(here)
@@ -123,18 +123,15 @@ class Ledger:
 
     def checkpoint(self, reason: str = "manual", *, session: Key | None = None, told: Told | None = None) -> Pointer:
         """Make a checkpoint, read back and verified; raise Blocked and change nothing when it cannot be made."""
+        return self.make(lambda view: self._checkpoint(view, reason, session, told))
 
-        def build(view: View) -> Plan:
-            hand = self.hand(session)
-            hand = replace(hand, session=session or sessions.current(view, hand))
-            facts = self.facts(view)
-            key, draft = derive.checkpoint(view, hand, facts, reason=reason, session=hand.session, told=told)
-            fields = draft.records[key].set
-            return Plan(
-                "checkpoint", (draft,), derive.subject(view, key, draft), derive.capsule(fields), facts.position
-            )
-
-        return self.make(build)
+    def _checkpoint(self, view: View, reason: str, session: Key | None, told: Told | None = None) -> Plan:
+        hand = self.hand(session)
+        hand = replace(hand, session=session or sessions.current(view, hand))
+        facts = self.facts(view)
+        key, draft = derive.checkpoint(view, hand, facts, reason=reason, session=hand.session, told=told)
+        capsule = derive.capsule(draft.records[key].set)
+        return Plan("checkpoint", (draft,), derive.subject(view, key, draft), capsule, facts.position)
 
     def make(self, build: Callable[[View], Plan]) -> Pointer:
         """The commit of a plan that holds a checkpoint or handover; raise Blocked and change nothing otherwise."""
@@ -143,21 +140,18 @@ class Ledger:
     def before_compaction(self, session: Key) -> Pointer:
         """A checkpoint before a compaction: one, however often the same compaction is announced.
 
-        Announced again with nothing said or done in between (no event but receipts, the same position), the
-        checkpoint that is there is named again.
+        Announced again with nothing said or done in between (no event but receipts, no other commit, the same
+        position), the checkpoint that is there is named again: under the lock, as clients announce it several times
+        at once.
         """
-        tip = self.tip()
-        view = self.view()
-        newest = self._newest_checkpoint(view)
-        if newest and newest.get("session") == session and newest.get("reason") == "compact" and not self._news():
-            here, then = self.position(), read_position(newest["position"])
-            if (here.branch, here.head, here.fingerprint) == (then.branch, then.head, then.fingerprint):
-                project = view.need(layout.PROJECT).get("checkpoint")
-                return Pointer(
-                    newest["number_name"], newest["task_name"], project["path"], tip, self.desk.store.algorithm,
-                    newest["next"], project["key"], again=True,
-                )  # fmt: skip
-        return self.checkpoint("compact", session=session)
+        made: list[Pointer] = []
+
+        def build(view: View) -> Plan | None:
+            made[:] = self._made_already(view, session)
+            return None if made else self._checkpoint(view, "compact", session)
+
+        written = self._durably(build)
+        return made[0] if written is None else self._pointer(written)
 
     def write_handover(self, reason: str = "written", told: Told | None = None) -> Pointer:
         """A checkpoint and a handover in one commit; the session goes on. Raise Blocked, nothing changed, otherwise."""
@@ -191,7 +185,7 @@ class Ledger:
         """Checkpoint, handover and close in one commit; None where the session is closed or unknown already."""
 
         def build(view: View) -> Plan | None:
-            return sessions.end(view, self.hand(session), session, self.facts(view), reason)
+            return sessions.end(view, self.hand(session), session, self._facts_of(view, session), reason)
 
         return self._pointer_or_none(self._durably(build))
 
@@ -203,6 +197,9 @@ class Ledger:
         for key in sessions.interrupted(self.view(), self.desk.writer.id, own, now, idle):
 
             def build(view: View, key: Key = key) -> Plan | None:
+                # Asked again under the lock: it may have been recovered, or gone on, in the meantime.
+                if key not in sessions.interrupted(view, self.desk.writer.id, own, now, idle):
+                    return None
                 return sessions.recover(view, self.hand(key), key, self._facts_of(view, key))
 
             if pointer := self._pointer_or_none(self._durably(build)):
@@ -215,12 +212,16 @@ class Ledger:
 
     # ── inside ───────────────────────────────────────────────────────────────────────────
     def _facts_of(self, view: View, session: Key) -> Facts:
-        record = view.need(session)
-        if record.get("worktree") == self.gitdir.worktree:
-            return self.facts(view)
-        # Another work tree's session: where that stands now is not known here, where it stood at its start is.
-        then = record.get("position")
-        return Facts(read_position(then) if then else replace(self.position(), worktree=record.get("worktree") or ""))
+        record = view.record(session)
+        name = (record.text("worktree") if record else "") or self.gitdir.worktree
+        place = self.gitdir if name == self.gitdir.worktree else gitdir.worktree(self.gitdir.common, name)
+        if place:
+            return self.facts(view, place)
+        # That work tree is gone: where it stood when the session started there is what is known of it.
+        then = record.get("position") if record else None
+        if isinstance(then, dict) and then.get("worktree") == name:
+            return Facts(read_position(then))
+        return Facts(Position("", "", worktree=name))
 
     def _durably(self, build: Callable[[View], Plan | None]) -> Written | None:
         try:
@@ -255,11 +256,24 @@ class Ledger:
             key,
         )
 
-    def _newest_checkpoint(self, view: View) -> dict[str, Json] | None:
+    def _made_already(self, view: View, session: Key) -> list[Pointer]:
+        """The tip's own checkpoint, where it was made for this session's compaction and nothing happened since."""
         project = view.record(layout.PROJECT)
-        pointer = project.get("checkpoint") if project else None
+        pointer: Json = project.get("checkpoint") if project else None
         record = view.record(pointer["key"]) if pointer else None
-        return {name: value for name, (value, _) in record.fields.items()} if record else None
+        if record is None or (record.get("session"), record.get("reason")) != (session, "compact") or self._news():
+            return []
+        tip, get = self.tip(), self.desk.store.get
+        older = objects.parse_commit(get(tip).data).parents
+        if any(objects.read(get, one, pointer["path"]) is not None for one in older):
+            return []
+        here, then = self.position(), read_position(record.get("position") or {"branch": "", "head": ""})
+        where = [(p.branch, p.head, p.fingerprint, p.worktree, p.operation) for p in (here, then)]
+        if where[0] != where[1]:
+            return []
+        name, task, following = (record.text(field) for field in ("number_name", "task_name", "next"))
+        algorithm = self.desk.store.algorithm
+        return [Pointer(name, task, pointer["path"], tip, algorithm, following, pointer["key"], again=True)]
 
     def _news(self) -> bool:
         """True where anything but receipts has been logged since the tip."""

@@ -35,12 +35,25 @@ def named(pid: int) -> dict[str, Json] | None:
     return {"pid": pid, "started": found[2], "boot": _boot()} if found else None
 
 
-def alive(process: dict[str, Json]) -> bool | None:
-    """True or False where this machine can tell whether the process still runs; None where it cannot."""
+def alive(process: Json) -> bool | None:
+    """True or False where this machine can tell whether the recorded process still runs; None where it cannot."""
+    pid = process.get("pid") if isinstance(process, dict) else None
+    if not isinstance(pid, int):
+        return None  # another writer may have recorded anything
     if not _boot() or process.get("boot") != _boot():
         return False if _boot() and process.get("boot") else None
-    found = _stat(process["pid"])
-    return found is not None and found[2] == process["started"]
+    found = _stat(pid)
+    return found is not None and found[2] == process.get("started")
+
+
+def lineage() -> list[dict[str, Json]]:
+    """This process and those above it, nearest first, each as `client` gives them."""
+    found: list[dict[str, Json]] = []
+    pid = os.getpid()
+    while pid > 1 and len(found) < DEPTH and (row := _stat(pid)):
+        found.append({"pid": pid, "started": row[2], "boot": _boot()})
+        pid = row[1]
+    return found
 
 
 def _boot() -> str:

@@ -6,7 +6,7 @@ make the commit that holds checkpoint, handover and the closing together, so tha
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from gitledger import derive, layout, process
 from gitledger.derive import Facts
@@ -22,7 +22,7 @@ ENDED = frozenset(("", "exit", "clear", "logout", "prompt_input_exit", "done", "
 def opened(
     view: View, hand: Hand, client: str, client_session: str, facts: Facts, source: str, pid: int | None
 ) -> Draft:
-    """The start of a session, or of its going on where it is known already."""
+    """The start of a session, or its going on where it was started before."""
     key = layout.session_key(client, client_session)
     now = hand.mint.at()
     known = view.record(key)
@@ -36,7 +36,11 @@ def opened(
     }
     if known is None or "at" not in known.fields:
         fields |= {"client": client, "client_session": client_session, "at": now, "by": hand.writer, "turns": 0}
-    draft = hand.draft("session.resumed" if known else "session.started", {key: Change(fields)}, None, source=source)
+    if known and known.get("closed"):
+        fields["closed"] = None  # its handover stays, but nothing may say that it is closed
+    # The hook's receipt makes the record; only a start gives it a position.
+    word = "session.resumed" if known and "position" in known.fields else "session.started"
+    draft = hand.draft(word, {key: Change(fields)}, None, source=source)
     return Draft(draft.id, draft.at, draft.type, key, None, draft.records, draft.data)
 
 
@@ -53,13 +57,18 @@ def still_open(view: View) -> dict[Key, dict[str, Json]]:
 
 
 def current(view: View, hand: Hand) -> Key | None:
-    """The open session of this work tree and writer that was heard last, or None."""
-    mine = [
-        (row.get("last_at") or "", key)
+    """The open session of this work tree and writer whose client runs this; else the one heard last; else None."""
+    mine = {
+        key: row
         for key, row in still_open(view).items()
         if row.get("by") == hand.writer and row.get("worktree") == hand.worktree
-    ]
-    return max(mine)[1] if mine else None
+    }
+    if len(mine) > 1:
+        for one in process.lineage():
+            if own := {key: row for key, row in mine.items() if row.get("process") == one}:
+                mine = own
+                break
+    return max(mine, key=lambda key: (mine[key].get("last_at") or "", key)) if mine else None
 
 
 def interrupted(view: View, writer: str, own: Key | None, now_ms: int, idle_minutes: int) -> list[Key]:
@@ -90,12 +99,13 @@ def recover(view: View, hand: Hand, key: Key, facts: Facts) -> Plan | None:
     record = view.record(key)
     if record is None or record.get("state") != "open":
         return None
-    owner = Hand(hand.mint, hand.writer, record.get("worktree") or hand.worktree, key)
-    return _closing(view, owner, key, facts, "recovered", state="interrupted")
+    return _closing(view, hand, key, facts, "recovered", state="interrupted")
 
 
 def _closing(view: View, hand: Hand, key: Key, facts: Facts, reason: str, state: str) -> Plan:
     record = view.need(key)
+    # Where the session was, which need not be where its end is heard.
+    hand = replace(hand, worktree=facts.position.worktree, session=key)
     recovered = reason == "recovered"
     c_key, c_draft = derive.checkpoint(view, hand, facts, reason="recover" if recovered else "end", session=key)
     c_fields = c_draft.records[c_key].set

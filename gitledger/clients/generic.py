@@ -9,7 +9,7 @@ from gitledger import layout, schema, tasks
 from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.ingest import permitted
-from gitledger.model import Change, Draft, Json
+from gitledger.model import Change, Draft, Json, Record
 from gitledger.schema import Config
 from gitledger.view import View
 
@@ -46,12 +46,19 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
     if kind != "receipt":
         data |= _said(payload, config)
         fields |= _memory(payload, config, known.get("files", []) if known else [])
-        if known is not None and known.get("state") != "open":
-            fields["state"] = "open"  # it was taken for gone, and here it speaks
+        if known is not None and known.text("worktree") != entry.worktree:
+            fields["worktree"] = entry.worktree  # a session is where it spoke last
+        if known is not None and known.get("state") != "open" and entry.at > _closed_at(known):
+            fields |= {"state": "open", "closed": None}  # it was taken for gone, and here it speaks
     if kind == "turn":
         fields["turns"] = (known.get("turns", 0) if known else 0) + 1
     task = tasks.active(view, writer, entry.worktree)
     return Draft(entry.id, entry.at, kind, key, task, {key: Change(fields)}, data)
+
+
+def _closed_at(known: Record) -> str:
+    closed = known.get("closed")
+    return str(closed.get("at") or "") if isinstance(closed, dict) else ""
 
 
 def _said(payload: schema.GenericPayload, config: Config) -> dict[str, Json]:

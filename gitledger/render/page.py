@@ -108,6 +108,8 @@ def position(value: Json) -> str:
     value = value if isinstance(value, dict) else {}
     dirty, branch = value.get("dirty", 0), value.get("branch", "")
     tree = f"dirty, {dirty:,} {'path differs' if dirty == 1 else 'paths differ'} from head" if dirty else "clean"
+    if not value.get("head"):
+        tree = ""  # where nothing is known, not even that it was clean
     return facts(
         (
             ("Branch", branch if branch == DETACHED else code(branch)),

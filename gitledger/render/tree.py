@@ -121,6 +121,8 @@ def _sessions(view: View, out: dict[str, bytes | None]) -> None:
     for key in touched:
         sessions.pop(key, None)
         record = view.need(key)
+        if not record.get("closed"):
+            out[f"{layout.plain_stem(key)}.md"] = None  # it may have been closed, and go on
         if record.get("state") == "open":
             names = ("client", "worktree", "by", "at", "last_at", "process")
             sessions[key] = {name: record.get(name) for name in names}
