@@ -128,6 +128,9 @@ RULES: tuple[Rule, ...] = (
     Rule("netrc", ("login",), r"\blogin\s{1,8}[^\s\"']{1,64}\s{1,8}password\s{1,8}(?P<secret>[^\s\"'<>]{3,})"),
 )
 
+# Here and below, a group that gives nothing back is atomic, `(?>(?:…)+)`, never `(?:…)++`: Python before 3.11.5 matches
+# that one wrongly (python/cpython#106052, #100061), and on Debian 12, which has 3.11.2, secrets would stay in.
+
 # ── keyword = value: judged by the value ─────────────────────────────────────────────────────
 _KEY = (
     r"(?P<key>(?P<pass>passw(?:or)?d|passphrase|(?<=_)pass|(?<=[;_])pwd)"
@@ -138,7 +141,7 @@ _KEY = (
 _BARE = r"(?:(?![,;&|](?:$|[\s\"'`<>]|[A-Za-z_][\w.-]{0,40}[=:])|\\[nrt\"'])[^\s\"'`<>])+"
 _QUOTED = (
     r"(?P<prefix>[rRbBuUfF@$]{0,2})(?P<q>\\{0,3}[\"'`])"
-    r"(?P<quoted>(?:(?!(?P=q))(?:\\.|[^\\\n])){1,4096}+)(?P=q)"
+    r"(?P<quoted>(?>(?:(?!(?P=q))(?:\\.|[^\\\n])){1,4096}))(?P=q)"
 )
 ASSIGNMENT = Rule(
     "keyword",
@@ -178,7 +181,7 @@ _NOT_A_VALUE = re.compile(
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*", re.DOTALL)
 _CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NUMBERS = re.compile(r"[\d.,:/TZ%-]+")
-_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)++[)\]}.,;]*")
+_WORDS = re.compile(r"(?>(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)+)[)\]}.,;]*")
 
 
 def redact(text: str) -> str:
@@ -313,12 +316,12 @@ def _is_no_value(value: str) -> bool:
 # ── private keys: blocks, also ones that were cut at either end ──────────────────────────────
 _BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END_KEY = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_GAP = r"(?:\\[rn]|[\s>|*#\"',-])*+"
+_GAP = r"(?>(?:\\[rn]|[\s>|*#\"',-])*)"
 _BODY = re.compile(
-    rf"(?:{_GAP}(?:[A-Za-z0-9+/]{{16,}}+={{0,2}}|(?:Proc-Type|DEK-Info|Comment|Version|Private-Lines):[^\n\\]*+))++"
+    rf"(?>(?:{_GAP}(?:[A-Za-z0-9+/]{{16,}}+={{0,2}}|(?:Proc-Type|DEK-Info|Comment|Version|Private-Lines):[^\n\\]*+))+)"
     rf"(?:(?:\\[rn]|\n)[A-Za-z0-9+/]{{1,15}}={{0,2}}(?=\\[rn]|\s*\n|\Z))?"
 )
-_BODY_REVERSED = re.compile(r"(?:(?:[nr]\\|[\s>|*#\"',-])*+(?:={0,2}[A-Za-z0-9+/]{4,}+))++")
+_BODY_REVERSED = re.compile(r"(?>(?:(?>(?:[nr]\\|[\s>|*#\"',-])*)(?:={0,2}[A-Za-z0-9+/]{4,}+))+)")
 _PUTTY = re.compile(rf"(?<=Private-Lines: )\d{{1,4}}{_BODY.pattern}")
 _LONGEST_KEY = 32_768
 
