@@ -67,10 +67,10 @@ def body(text: str, what: str) -> str:
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
 def active(view: View, writer: str, worktree: str) -> Key | None:
-    """The task that this work tree is at; else the ledger's only active one; else None."""
+    """The task that this work tree is at, blocked or not; else the ledger's only active one; else None."""
     here = view.record(layout.worktree_key(writer, worktree))
     key = here.get("active") if here else None
-    if key and (record := view.record(key)) and record.get("status") == "active":
+    if key and (record := view.record(key)) and record.get("status") in ("active", "blocked"):
         return str(key)
     if here and here.fields.get("active"):
         return None  # it was at one, and that one is finished: not somebody else's task instead
@@ -166,10 +166,11 @@ def start(view: View, hand: Hand, key: Key) -> tuple[Draft, Key | None]:
     records = dict(draft.records)
     if view.need(key).get("done_at"):
         records[key] = Change({**records[key].set, "done_at": None, "accept_unproven": ""})
-    if before and before != key:
+    set_aside = before and before != key and view.need(before).get("status") == "active"
+    if before and set_aside:
         records[before] = Change({"status": "planned"})
     records[place] = Change({"name": hand.worktree, "writer": hand.writer, "active": key, "at": draft.at})
-    return hand.draft("task.active", records, key), before if before != key else None
+    return hand.draft("task.active", records, key), before if set_aside else None
 
 
 def set_next(view: View, hand: Hand, key: Key, text: str) -> Draft:

@@ -32,6 +32,19 @@ def test_a_discovered_task_never_displaces_the_active_one(repo: Repo) -> None:
     assert tasks.active(book.view(), book.desk.writer.id, "main") == one
 
 
+def test_a_task_that_becomes_blocked_is_still_the_one_at_hand(repo: Repo) -> None:
+    book = begin(repo)
+    one, two = do(book, tasks.add, "One"), do(book, tasks.add, "Two")
+    do(book, tasks.start, one)
+    do(book, entries.block, "no network", None)
+    do(book, entries.block, "no licence", one)
+    assert book.checkpoint().task == "T-0001"
+    do(book, tasks.start, two)
+    view = book.view()
+    assert view.need(str(one)).get("status") == "blocked"  # set aside, it still waits for the licence
+    assert tasks.active(view, book.desk.writer.id, "main") == two
+
+
 def test_starting_another_task_plans_the_first_again_and_keeps_its_next_action(repo: Repo) -> None:
     book = begin(repo)
     one, two = do(book, tasks.add, "One"), do(book, tasks.add, "Two")
