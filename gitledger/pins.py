@@ -10,26 +10,37 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gitledger.errors import BadConfig, CannotWrite
-from gitledger.model import Oid
+from gitledger.model import Json, Oid
+
+FORMAT = 2
+"""Of the file. Format 1 had no founder and no revocations; a ledger's entry of that form is read as it stands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """One ledger's pins: its uuid and genesis commit, trusted key fingerprints, the newest verified tip."""
+    """One ledger's pins: its uuid and genesis commit, the keys that are trusted and revoked, the newest verified tip.
+
+    `founder` is the fingerprint of the key that signed the genesis commit ("" where an old file does not say): it is
+    part of what the ledger is, and gives no trust. `revoked` pairs a key with a commit: what that key signed counts
+    only where it is that commit or an ancestor of it, and not at all where the commit is "". A key in several pairs
+    counts up to each of them.
+    """
 
     uuid: str
     genesis: Oid
     fingerprints: tuple[str, ...] = ()
     verified: Oid = ""
     under: str = ""
-    more: dict[str, object] = field(default_factory=dict)
+    founder: str = ""
+    revoked: tuple[tuple[str, Oid], ...] = ()
 
     def digest(self) -> str:
         """SHA-256 of what a verdict depends on besides the commits themselves."""
-        return hashlib.sha256("\0".join((self.uuid, self.genesis, *sorted(self.fingerprints))).encode()).hexdigest()
+        rows = [self.uuid, self.genesis, self.founder, sorted(self.fingerprints), sorted(self.revoked)]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     def remembers(self, tip: Oid) -> bool:
         """True where `tip` was verified under exactly these pins."""
@@ -39,9 +50,69 @@ class Pins:
         """These pins with `tip` as the newest verified one."""
         return replace(self, verified=tip, under=self.digest())
 
+    def until(self, fingerprint: str) -> tuple[Oid, ...] | None:
+        """The commits up to which a revoked key counts, "" for none; None for a key that is not revoked here."""
+        found = tuple(oid for key, oid in self.revoked if key == fingerprint)
+        return found or None
+
+    def trust(self, fingerprint: str) -> Pins:
+        """These pins with a key trusted, and not revoked any more."""
+        known = tuple(dict.fromkeys((*self.fingerprints, fingerprint)))
+        return replace(self, fingerprints=known, revoked=self._others(fingerprint))
+
+    def distrust(self, fingerprint: str) -> Pins:
+        """These pins without a trusted key: it is a stranger's again."""
+        return replace(self, fingerprints=tuple(one for one in self.fingerprints if one != fingerprint))
+
+    def revoke(self, fingerprint: str, until: tuple[Oid, ...]) -> Pins:
+        """These pins with a key that counts up to the commits `until` only, for nothing where there are none.
+
+        What the key signed before stays as trusted as it was.
+        """
+        rows = tuple((fingerprint, oid) for oid in until or ("",))
+        return replace(self, revoked=(*self._others(fingerprint), *rows))
+
+    def _others(self, fingerprint: str) -> tuple[tuple[str, Oid], ...]:
+        return tuple(row for row in self.revoked if row[0] != fingerprint)
+
 
 def load(path: str, name: str) -> Pins | None:
     """The pins of ledger `name`, or None where this clone has none; raise BadConfig for a damaged file."""
+    value = _read(path)
+    try:
+        row = value["ledgers"].get(name) if value else None
+        if row is None:
+            return None
+        return Pins(
+            row["uuid"],
+            row["genesis"],
+            tuple(row["fingerprints"]),
+            row["verified"],
+            row["under"],
+            row.get("founder", ""),
+            tuple((fingerprint, oid) for fingerprint, oid in row.get("revoked", ())),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise BadConfig(f"{path} is not a trust list ({e}); mend it, or move it away and run: gitledger init") from e
+
+
+def save(path: str, name: str, pins: Pins) -> None:
+    """Write the pins of ledger `name`, keeping other ledgers'; atomic, 0600. The caller holds the lock."""
+    value = _read(path) or {"ledgers": {}}
+    value["format"] = FORMAT
+    value["ledgers"][name] = {
+        "uuid": pins.uuid,
+        "genesis": pins.genesis,
+        "founder": pins.founder,
+        "fingerprints": list(pins.fingerprints),
+        "revoked": [list(row) for row in pins.revoked],
+        "verified": pins.verified,
+        "under": pins.under,
+    }
+    write_private(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def _read(path: str) -> Json:
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as f:
             value = json.load(f)
@@ -49,32 +120,12 @@ def load(path: str, name: str) -> Pins | None:
         return None
     except (OSError, ValueError) as e:
         raise BadConfig(f"{path} cannot be read ({e}); mend it, or move it away and run: gitledger init") from e
-    try:
-        row = value["ledgers"].get(name)
-        if row is None:
-            return None
-        return Pins(row["uuid"], row["genesis"], tuple(row["fingerprints"]), row["verified"], row["under"])
-    except (KeyError, TypeError, AttributeError) as e:
-        raise BadConfig(f"{path} is not a trust list ({e}); mend it, or move it away and run: gitledger init") from e
-
-
-def save(path: str, name: str, pins: Pins) -> None:
-    """Write the pins of ledger `name`, keeping other ledgers'; atomic, 0600. The caller holds the lock."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as f:
-            value = json.load(f)
-    except FileNotFoundError:
-        value = {"format": 1, "ledgers": {}}
-    except (OSError, ValueError) as e:
-        raise BadConfig(f"{path} cannot be read ({e}); mend it, or move it away and run: gitledger init") from e
-    value["ledgers"][name] = {
-        "uuid": pins.uuid,
-        "genesis": pins.genesis,
-        "fingerprints": list(pins.fingerprints),
-        "verified": pins.verified,
-        "under": pins.under,
-    }
-    write_private(path, json.dumps(value, indent=1, sort_keys=True).encode() + b"\n")
+    if not isinstance(value, dict) or not isinstance(value.get("ledgers"), dict):
+        raise BadConfig(f"{path} is not a trust list; mend it, or move it away and run: gitledger init")
+    # A later format may revoke in a way that is not known here: reading past it would trust what it does not.
+    if not isinstance(value.get("format"), int) or value["format"] > FORMAT:
+        raise BadConfig(f"{path} has format {value.get('format')!r}, this gitledger reads {FORMAT}; update gitledger")
+    return value
 
 
 def write_private(path: str, data: bytes) -> None:
