@@ -38,6 +38,21 @@ def ledger(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> Iterator[PlumbingStor
     opened.close()
 
 
+@pytest.fixture
+def instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """A function that runs shell words in place of one git subcommand; everything else stays the real git."""
+    real = shutil.which("git")
+
+    def put(subcommand: str, words: str) -> None:
+        path = tmp_path / "bin/git"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f'#!/bin/sh\nfor a; do [ "$a" = {subcommand} ] && {{ {words}; }}; done\nexec {real} "$@"\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+
+    return put
+
+
 def folder(repo: Repo) -> Path:
     return repo.path / ".git/objects/pack"
 
@@ -318,6 +333,54 @@ def test_a_damaged_pack_stops_no_checkpoint_and_is_not_tried_for_ever(ledger: Pl
     assert ledger.absent(tips) == ()
 
 
+def test_the_new_pack_is_kept_until_the_old_ones_are_gone(
+    ledger: PlumbingStore, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a repack that listed it as ordinary, but found all in packs that were kept, would delete it."""
+    grow(ledger, FEW)
+    old, seen = kept(repo), []
+    remove = packs._remove
+
+    def watched(path: str) -> None:
+        remove(path)
+        seen.append(kept(repo) - old)
+
+    monkeypatch.setattr(packs, "_remove", watched)
+    packs.combine(ledger.common, "sha1")
+    assert [len(new) for new in seen] == [1] * FEW
+    assert kept(repo) == set()
+
+
+def test_an_ordinary_pack_that_is_there_already_is_not_relied_on(
+    ledger: PlumbingStore, repo: Repo, tmp_path: Path
+) -> None:
+    """A repack that listed it as ordinary may delete it, though it is kept now."""
+    tips = grow(ledger, FEW)
+    old = kept(repo)
+    shutil.copytree(folder(repo), tmp_path / "saved")
+    packs.combine(ledger.common, "sha1")
+    (ordinary,) = whole(repo)
+    shutil.copytree(tmp_path / "saved", folder(repo), dirs_exist_ok=True)
+    packs.combine(ledger.common, "sha1")
+    assert old < kept(repo)
+    assert whole(repo) == {*old, ordinary}
+    tips += grow(ledger, 1, tips[-1])
+    assert len(kept(repo)) == 1
+    assert_all_there(repo, tips[-1], FEW + 1)
+
+
+def test_a_new_pack_that_lacks_something_replaces_nothing(
+    ledger: PlumbingStore, repo: Repo, instead: Callable[[str, str], None]
+) -> None:
+    tips = grow(ledger, FEW)
+    before = whole(repo)
+    instead("pack-objects", f'head -n 3 | exec {shutil.which("git")} "$@"; exit')
+    packs.combine(ledger.common, "sha1")
+    assert before < whole(repo)
+    assert not kept(repo) & before
+    assert_all_there(repo, tips[-1], FEW)
+
+
 def test_two_at_once_do_not_get_into_each_other_s_way(ledger: PlumbingStore, repo: Repo) -> None:
     import fcntl
 
@@ -360,21 +423,6 @@ def test_a_borrowing_repository_and_a_linked_worktree_combine_their_own(
 
 
 # ── failures and deaths ──────────────────────────────────────────────────────────────────────
-@pytest.fixture
-def instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
-    """A function that runs shell words in place of one git subcommand; everything else stays the real git."""
-    real = shutil.which("git")
-
-    def put(subcommand: str, words: str) -> None:
-        path = tmp_path / "bin/git"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f'#!/bin/sh\nfor a; do [ "$a" = {subcommand} ] && {{ {words}; }}; done\nexec {real} "$@"\n')
-        path.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
-
-    return put
-
-
 def test_a_git_that_is_killed_or_hangs_stores_nothing_and_the_next_put_works(
     ledger: PlumbingStore, repo: Repo, instead: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,7 +547,7 @@ def test_kill_at_any_moment_leaves_a_whole_ledger_at_the_last_or_the_next_commit
         said = [victim.stdout.readline().split()]
         time.sleep(luck.random() * 0.15)
         victim.send_signal(signal.SIGSTOP)
-        left = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if parent(path) == victim.pid]
+        left = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if alive(path) == victim.pid]
         for child in left:
             if luck.random() < 0.5:
                 os.kill(child, signal.SIGKILL)
@@ -508,7 +556,7 @@ def test_kill_at_any_moment_leaves_a_whole_ledger_at_the_last_or_the_next_commit
         victim.wait()
         victim.stdout.close()
         until = time.monotonic() + 20
-        while any(Path(f"/proc/{child}").exists() for child in left) and time.monotonic() < until:
+        while any(alive(Path(f"/proc/{child}/stat")) for child in left) and time.monotonic() < until:
             time.sleep(0.005)
         for lock in (f"{REF}.lock", "packed-refs.lock"):
             (repo.path / ".git" / lock).unlink(missing_ok=True)  # its owner is dead
@@ -530,7 +578,9 @@ def test_kill_at_any_moment_leaves_a_whole_ledger_at_the_last_or_the_next_commit
     repo.git("fsck", "--strict", "--full")
 
 
-def parent(stat: Path) -> int:
+def alive(stat: Path) -> int:
+    """The parent of a process that runs, by its file in /proc; 0 for one that has ended."""
     with contextlib.suppress(OSError, IndexError, ValueError):
-        return int(stat.read_text().rpartition(")")[2].split()[1])
+        state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+        return 0 if state == "Z" else int(parent)
     return 0
