@@ -25,8 +25,15 @@ def json_option(function: F) -> F:
 
 def put(text: str) -> None:
     """Print text that is safe for a terminal already, as UTF-8 whatever the locale says."""
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
-    sys.stdout.buffer.flush()
+    from gitledger.errors import IOFailed
+
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
 
 
 def put_json(value: Any) -> None:
@@ -43,6 +50,22 @@ def opened(ctx: click.Context) -> Ledger:
     """The ledger that the words before the command mean."""
     words: Words = ctx.obj
     return words.open()
+
+
+def edited(before: dict[str, str]) -> dict[str, str]:
+    """The fields that a person changed in an editor; raise Usage where there is neither an editor nor a terminal."""
+    import os
+
+    from gitledger import form
+    from gitledger.errors import Missing, Usage
+
+    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")) and not sys.stdin.isatty():
+        raise Usage("there is no terminal for an editor; give the fields as options, see --help")  # an agent would hang
+    try:
+        text = click.edit(form.write(before), extension=".yaml")
+    except click.ClickException as e:
+        raise Missing(f"{e.format_message()}; nothing was changed, mend EDITOR or give the fields as options") from e
+    return form.changed(before, text)
 
 
 def task_key(ledger: Ledger, view: View, text: str | None) -> Key:

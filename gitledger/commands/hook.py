@@ -13,6 +13,7 @@ import click
 
 from gitledger import capture, gitdir, wal
 from gitledger.commands import put
+from gitledger.errors import LedgerError
 
 CLIENTS = ("generic",)
 EVENTS = ("start", "prompt", "tool", "turn", "compact", "end")
@@ -53,7 +54,11 @@ def command(ctx: click.Context, client: str, event: str) -> None:
             _refuse(found, name, e)
         return
     if text:
-        put(text)
+        try:
+            put(text)
+        except LedgerError as e:
+            # What was asked for is done: a client that cannot be told must not take it for a refusal.
+            capture.log(found.common, f"hook {client} {event}: {e}")
 
 
 def _answer(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import edited, json_option, opened, put, put_json
 
 if TYPE_CHECKING:
     from gitledger.model import Draft
@@ -43,8 +43,8 @@ def show(ctx: click.Context, as_json: bool) -> None:
 @click.option("--description", metavar="TEXT", help="What it is.")
 @click.pass_context
 def edit(ctx: click.Context, /, **fields: str | None) -> None:
-    """Change the project's fields; without options, in $EDITOR."""
-    from gitledger import form, layout, tasks
+    """Change the project's fields. Without options, in $EDITOR."""
+    from gitledger import layout, tasks
     from gitledger.model import Change
 
     ledger = opened(ctx)
@@ -52,7 +52,7 @@ def edit(ctx: click.Context, /, **fields: str | None) -> None:
     if not chosen:
         record = ledger.view().need(layout.PROJECT)
         before = {name: record.get(name, "") or "" for name in FIELDS}
-        chosen = form.changed(before, click.edit(form.write(before), extension=".yaml"))
+        chosen = edited(before)
     if not chosen:
         put("Nothing changed.")
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json, task_key
+from gitledger.commands import edited, json_option, opened, put, put_json, task_key
 
 if TYPE_CHECKING:
     from gitledger.model import Draft, Key
@@ -133,7 +133,7 @@ def plan(ctx: click.Context, id: str) -> None:  # noqa: A002
 @click.option("--next", "next_action", metavar="TEXT", help="Its next action.")
 @click.pass_context
 def start(ctx: click.Context, id: str, next_action: str | None) -> None:  # noqa: A002
-    """Make a task the active one of this work tree; the one before it goes back to planned."""
+    """Make a task the active one of this work tree. The one before it goes back to planned."""
     from gitledger import layout, tasks
     from gitledger.model import Change
 
@@ -165,7 +165,8 @@ def next_(ctx: click.Context, words: tuple[str, ...]) -> None:
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, words[0] if len(words) == 2 else None)
-        return f"{view.name(key)} next action set", tasks.set_next(view, hand, key, words[-1])
+        word = "set" if words[-1].strip() else "cleared"
+        return f"{view.name(key)} next action {word}", tasks.set_next(view, hand, key, words[-1])
 
     put(ledger.record(build))
 
@@ -175,7 +176,7 @@ def next_(ctx: click.Context, words: tuple[str, ...]) -> None:
 @click.option("--reason", required=True, metavar="TEXT", help="What stands in the way.")
 @click.pass_context
 def block(ctx: click.Context, id: str | None, reason: str) -> None:  # noqa: A002
-    """Block a task, with a blocker that says why; prints the blocker's id."""
+    """Block a task and print the id of the blocker that says why."""
     from gitledger import entries
 
     ledger = opened(ctx)
@@ -191,7 +192,7 @@ def block(ctx: click.Context, id: str | None, reason: str) -> None:  # noqa: A00
 @click.argument("id")
 @click.pass_context
 def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
-    """Take a blocked task up again: active where it was this work tree's, planned otherwise.
+    """Take a blocked task up again. Active where it was this work tree's, planned otherwise.
 
     Its blockers stay open until gitledger blocker resolve.
     """
@@ -212,14 +213,16 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 @click.option("--accept-unproven", default="", metavar="REASON", help="Finish without evidence; the reason shows.")
 @click.pass_context
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
-    """Finish a task whose acceptance criteria all have evidence."""
+    """Finish a task. Its acceptance criteria must all have evidence."""
+    from gitledger import evidence as proofs
     from gitledger import tasks
 
     ledger = opened(ctx)
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, id)
-        return f"{view.name(key)} is done", tasks.done(view, hand, key, accept_unproven)
+        stale = proofs.stale_ids(ledger.gitdir, view.need(key))
+        return f"{view.name(key)} is done", tasks.done(view, hand, key, accept_unproven, stale)
 
     put(ledger.record(build))
 
@@ -256,19 +259,17 @@ def edit(
     completed: tuple[str, ...],
     **fields: str | None,
 ) -> None:
-    """Change a task's fields and criteria; without options, in $EDITOR."""
+    """Change a task's fields and criteria. Without options, in $EDITOR."""
     from gitledger import tasks
 
     ledger = opened(ctx)
     chosen = {name: text for name, text in fields.items() if text is not None}
     if not (chosen or accept or drop_criterion or completed):
-        from gitledger import form
-
         view = ledger.view()
         record = view.need(task_key(ledger, view, id))
         names = ("title", "goal", "scope", "non_goals", "area", "summary")
         before = {name: record.get(name, "") or "" for name in names}
-        chosen = form.changed(before, click.edit(form.write(before), extension=".yaml"))
+        chosen = edited(before)
         if not chosen:
             put("Nothing changed.")
             return
@@ -300,7 +301,7 @@ def evidence(
     criterion: str,
     completed: str,
 ) -> None:
-    """Record evidence: a command with its exit status, a commit, a file, or a bare claim."""
+    """Record evidence for a task. A command with its exit status, a commit, a file, or a bare claim."""
     from gitledger import evidence as proofs
     from gitledger import tasks
     from gitledger.errors import Usage
