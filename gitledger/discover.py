@@ -33,7 +33,8 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
     """
     found = gitdir.find(os.fspath(path))
     if found is None:
-        raise NotARepository(f"{os.fspath(path)} is in no git repository; go into one, or make one with: git init")
+        where = genesis.shown(os.fspath(path))
+        raise NotARepository(f"{where} is in no git repository; go into one, or make one with: git init")
     wanted = ledger or environ.get("GITLEDGER_LEDGER")
     name = gitdir.choose(found.common, wanted)
     if name is None:

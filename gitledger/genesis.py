@@ -36,7 +36,7 @@ def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
     """The repository where a ledger may begin; raise with one line where it may not, having written nothing."""
     layout.ledger_name(name)
     if gitdir is None:
-        raise NotARepository(f"{path} is in no git repository; go into one, or make one with: git init")
+        raise NotARepository(f"{shown(path)} is in no git repository; go into one, or make one with: git init")
     if not gitdir.top:
         raise NotARepository(f"{gitdir.common} is bare; run this in one of its work trees (git worktree add)")
     where = gitdir.top
@@ -51,6 +51,14 @@ def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
             "rename it: git branch -m ledger NEW-NAME"
         )
     return gitdir
+
+
+def shown(path: str) -> str:
+    """A path as messages name it: `.` says nothing."""
+    try:
+        return os.path.abspath(path)
+    except OSError:
+        return path  # the present folder is gone
 
 
 def writer_id(gitdir: GitDir) -> str | None:
@@ -150,6 +158,11 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
 def _join(desk: Desk, tip: Oid, name: str) -> Begun:
     me = desk.writer
     view = transaction.view_at(desk, tip)
+    if not view.manifest.uuid:
+        raise NotAllowed(
+            f"the branch {_branch(desk)} is there and holds no ledger; rename it with git branch -m, "
+            "or begin under another name: gitledger init --name NAME"
+        )
     if view.manifest.name != name:
         raise NotAllowed(f"{_branch(desk)} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
     genesis = [oid for oid, commit in store.history(desk.store, tip) if not commit.parents]

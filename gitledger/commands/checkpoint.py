@@ -16,8 +16,9 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
     """Make a signed checkpoint of the work.
 
     The body is derived from the task, the journal and git, or taken from a change set (schema: gitledger schema
-    changeset). Done means: written, synced, read back and verified. On any failure nothing has changed and the
-    message begins with BLOCKED_MISSING_PREREQUISITE.
+    changeset). Done means: written, synced, read back and verified. On any failure nothing has changed: a change set
+    that does not fit is refused with all its errors, and where no checkpoint can be made the message begins with
+    BLOCKED_MISSING_PREREQUISITE.
     """
     from gitledger import tasks
     from gitledger.render.status import pointer
@@ -27,8 +28,7 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
     if source is not None:
         from gitledger import changeset
 
-        with click.open_file(source, "rb") as f:
-            made = changeset.checkpoint(ledger, f.read(), reason)
+        made = changeset.checkpoint(ledger, _read(source), reason)
     else:
         made = ledger.checkpoint(reason)
     if as_json:
@@ -43,3 +43,13 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
         )
     else:
         put(pointer(made.name, made.task, made.path, made.digest, made.next).rstrip())
+
+
+def _read(source: str) -> bytes:
+    from gitledger.errors import Missing
+
+    try:
+        with click.open_file(source, "rb") as f:
+            return bytes(f.read())
+    except OSError as e:
+        raise Missing(f"{source} cannot be read ({e.strerror}); name a change set's file, or - for stdin") from e

@@ -26,6 +26,7 @@ def allow(ctx: click.Context, once: bool, reason: str) -> None:
     found = gitdir.find(ctx.obj.path)
     name = gitdir.choose(found.common, ctx.obj.ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
     if found is None or name is None:
-        raise NoLedger(f"{ctx.obj.path} has no ledger; run this in the repository whose session is blocked")
+        where = os.path.abspath(ctx.obj.path) if found is None else found.top or found.common
+        raise NoLedger(f"{where} has no ledger; run this in the repository whose session is blocked")
     allowance.grant(found, name, tasks.title(reason, "reason"))
     put("The next compaction may happen without a checkpoint, once.")

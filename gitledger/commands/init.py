@@ -42,5 +42,5 @@ def command(ctx: click.Context, name: str, project: str | None, as_json: bool) -
         f"Writer: {begun.writer}\n"
         f"Key:    {begun.fingerprint}\n"
         f"Commit: {begun.commit}\n"
-        "Next:   gitledger task add TITLE, then gitledger task start T-0001"
+        f"Next:   gitledger {'status' if begun.joined else 'task add TITLE, then gitledger task start T-0001'}"
     )
