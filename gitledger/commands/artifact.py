@@ -25,7 +25,7 @@ def command() -> None:
 @click.option("--task", metavar="ID|-", help="The task it belongs to: the active one by default, - for none.")
 @click.pass_context
 def add(ctx: click.Context, path: str, title: str, task: str | None) -> None:
-    """Add a file (its content's id is recorded) or an address, and print its id."""
+    """Add a file or an address and print its id. A file's content is recorded by its blob id."""
     from gitledger import entries, evidence
 
     ledger = opened(ctx)

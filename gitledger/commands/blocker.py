@@ -41,7 +41,7 @@ def open_(ctx: click.Context, text: str, task: str | None) -> None:
 @click.option("--how", default="", metavar="TEXT", help="How it was resolved.")
 @click.pass_context
 def resolve(ctx: click.Context, id: str, how: str) -> None:  # noqa: A002
-    """Resolve a blocker; its task stays blocked until gitledger task unblock."""
+    """Resolve a blocker. Its task stays blocked until gitledger task unblock."""
     from gitledger import entries, layout
 
     ledger = opened(ctx)

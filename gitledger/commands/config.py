@@ -73,7 +73,7 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
 @click.option("--ledger", "where", flag_value="ledger", help="In the ledger, for everybody who works with it.")
 @click.pass_context
 def set_(ctx: click.Context, key: str, value: str, where: str) -> None:
-    """Set a key: a word, a number, true or false, or a list such as '["a", "b"]'."""
+    """Set a key. VALUE is a word, a number, true or false, or a list such as '["a", "b"]'."""
     from gitledger import config, gitdir
     from gitledger.errors import Missing, NotARepository
     from gitledger.render.text import line

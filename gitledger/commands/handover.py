@@ -26,7 +26,7 @@ def command() -> None:
 @json_option
 @click.pass_context
 def write(ctx: click.Context, summary: str, next_action: str, as_json: bool) -> None:
-    """Make a checkpoint and a handover in one commit; the session goes on."""
+    """Make a checkpoint and a handover in one commit. The session goes on."""
     from gitledger import tasks
     from gitledger.derive import Told
 
@@ -48,7 +48,7 @@ def write(ctx: click.Context, summary: str, next_action: str, as_json: bool) -> 
 @json_option
 @click.pass_context
 def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A002
-    """Show a handover whole, its Next Action too; without ID, the one that would be continued from."""
+    """Show a handover whole, its Next Action too. Without ID, the one that would be continued from."""
     from gitledger import layout
     from gitledger.errors import NoSuchRecord
 
@@ -94,7 +94,7 @@ def list_(ctx: click.Context, limit: int, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def resolve(ctx: click.Context, as_json: bool) -> None:
-    """Say which handover is continued from, with its label, freshness and authenticity."""
+    """Say which handover is continued from. With its label, freshness and authenticity."""
     from gitledger import authority, handovers
     from gitledger.render.divergence import divergence_sentence
 
@@ -130,7 +130,7 @@ def resolve(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def explain(ctx: click.Context, as_json: bool) -> None:
-    """List every candidate as selected, superseded or rejected, with the reason."""
+    """List every candidate and why. Each is selected, superseded or rejected."""
     from gitledger import handovers
     from gitledger.render.text import line
 

@@ -8,7 +8,14 @@ from gitledger.commands import json_option, opened, put, put_json
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="At most so many; 0 for all.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="At most so many; 0 for all.",
+)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, limit: int, as_json: bool) -> None:

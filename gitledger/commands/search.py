@@ -20,7 +20,9 @@ WORDS = ("project", "task", "decision", "blocker", "question", "artifact", "note
 @click.option(
     "--kind", "kinds", multiple=True, type=click.Choice(WORDS), help="Only this kind; may be given several times."
 )
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Print at most so many.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Print at most so many."
+)
 @json_option
 @click.pass_context
 def command(ctx: click.Context, text: str, kinds: tuple[str, ...], limit: int, as_json: bool) -> None:

@@ -29,7 +29,7 @@ def start(ctx: click.Context, client: str, session: str) -> None:
 @json_option
 @click.pass_context
 def end(ctx: click.Context, id: str | None, reason: str, as_json: bool) -> None:  # noqa: A002
-    """End a session: checkpoint, handover and close in one commit. Without ID, the one heard last here."""
+    """End a session. Checkpoint, handover and close are one commit. Without ID, the one heard last here."""
     from gitledger import sessions
     from gitledger.errors import NoSuchRecord
 
@@ -79,7 +79,7 @@ def _row(row: dict[str, str | None]) -> str:
 @command.command()
 @click.pass_context
 def recover(ctx: click.Context) -> None:
-    """Make handovers for this clone's sessions that ended without saying so, each once."""
+    """Make handovers for sessions that died: this clone's, each once."""
     from gitledger import sessions
 
     ledger = opened(ctx)
