@@ -28,6 +28,8 @@ DEADLINE = 10.0
 _PIPE = 16384  # what a pipe takes on every system before somebody reads it
 _PRINCIPAL = re.compile(r"[A-Za-z0-9@._+-]+")  # no `*`, `?`, `!` or `,`: those are patterns in a signers file
 _ARMOR = re.compile(r"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n?")
+_FINGERPRINT = re.compile(r"(?:SHA256:)?([A-Za-z0-9+/]{43})=?")
+_OPENPGP = re.compile(r"(?:0x)?[0-9A-Fa-f]{40}")
 _PRIVATE = re.compile(
     rb"-----BEGIN OPENSSH PRIVATE KEY-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END OPENSSH PRIVATE KEY-----"
 )
@@ -46,6 +48,9 @@ class Signer(Protocol):
 
     def sign(self, payload: bytes) -> str:
         """The armored signature over `payload`."""
+
+    def check(self, payload: bytes, armored: str, principal: str) -> None:
+        """BadSignature unless `armored` is a good signature of this key over `payload`, in the name of `principal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,10 @@ class KeySigner:
     def sign(self, payload: bytes) -> str:
         """See Signer."""
         return sign(payload, self)
+
+    def check(self, payload: bytes, armored: str, principal: str) -> None:
+        """See Signer."""
+        verify(payload, armored, allowed_signers_line(principal, self.public_key).encode(), principal)
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────
@@ -180,6 +189,21 @@ def parse_public_key(line: str) -> PublicKey:
     except (ValueError, IndexError) as e:
         raise BadData(f"{line[:60]!r} is no public key: one looks like `ssh-ed25519 AAAA…`") from e
     return _public(blob)
+
+
+def read_fingerprint(text: str) -> str:
+    """A whole fingerprint as a person copied it, in its one form; raise BadData for a part of one or anything else.
+
+    Only a whole one proves anything: keys that share a few characters are cheap to make.
+    """
+    words = "".join(text.split())
+    found = _FINGERPRINT.fullmatch(words)
+    if found:
+        return f"SHA256:{found[1]}"
+    if _OPENPGP.fullmatch(words):
+        return words[-40:].upper()
+    shown = text[:60].encode("unicode_escape").decode()
+    raise BadData(f"{shown!r} is no whole fingerprint: give all of SHA256:… as gitledger trust list prints it")
 
 
 def allowed_signers_line(principal: str, public_key: str) -> str:

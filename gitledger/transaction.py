@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, wal
-from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, StaleTip
+from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, trust, wal
+from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, NotAllowed, StaleTip
 from gitledger.mint import Mint
-from gitledger.model import Draft, Event, Finding, Oid, Position
+from gitledger.model import Draft, Event, Finding, Oid, Position, Record
 from gitledger.render import tree
 from gitledger.render.text import line as one_line
 from gitledger.schema import Config
@@ -50,11 +50,16 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: the clone's short id, its principal in `allowed_signers`, and the key that signs."""
+    """Who writes: the clone's short id, its principal in `allowed_signers`, and the key that signs.
+
+    `spare` are other keys of this clone. Each commit is signed by the one that the ledger has for the writer, so that
+    a rotation that was cut off anywhere leaves a ledger that can be signed for.
+    """
 
     id: str
     principal: str
-    key: signing.KeySigner
+    key: signing.Signer
+    spare: tuple[signing.Signer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +152,9 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     plan = build(view)  # 3
     if plan is None:
         return None
+    owner = view.record(layout.writer_key(desk.writer.id))  # before the plan: a new key is signed in by the one before
     lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id) for draft in plan.drafts)]
-    _check_key(desk, view)
+    key = _key(desk, owner or view.record(layout.writer_key(desk.writer.id)))
 
     changes: dict[str, bytes | None] = {}  # 4
     tail = view.manifest.writers[desk.writer.id]
@@ -168,17 +174,17 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
             message=message(plan, view, desk.writer.id),
         )
     )
-    signed = objects.with_signature(payload, signing.sign(payload, desk.writer.key), desk.store.algorithm)  # 6
+    signed = objects.with_signature(payload, key.sign(payload), desk.store.algorithm)  # 6
     new = objects.oid("commit", signed, desk.store.algorithm)
     made = (*edited.objects, (new, objects.Object("commit", signed)))
     desk.store.put(made)  # 7
     desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
     try:
-        _read_back(desk, new, edited)  # 9
+        _read_back(desk, new, edited, key)  # 9
     except (LedgerError, OSError):
         desk.store.swap(tip, new, "gitledger: the new commit did not read back")
         raise
-    untidy = _tidy(desk, tip, new, [path for path, _, _ in sealed])  # 10
+    untidy = _tidy(desk, key, tip, new, [path for path, _, _ in sealed])  # 10
     return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
 
 
@@ -198,18 +204,33 @@ def message(plan: Plan, view: View, writer: str) -> str:
     return "\n".join([one_line(plan.subject, 72), "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""])
 
 
-def _check_key(desk: Desk, view: View) -> None:
-    # Signed by any other key than the one that owns the writer's id, the commit would be a forgery to everybody.
-    record = view.record(layout.writer_key(desk.writer.id))
-    if record is None or record.get("public_key") != desk.writer.key.public_key:
-        knows = f"by the key {record.get('fingerprint')}" if record else "not at all"
-        raise BadSignature(
-            f"the ledger knows this clone's writer {desk.writer.id} {knows}, and the key here is "
-            f"{desk.writer.key.fingerprint}; restore the first one, or join with a new writer by: gitledger init"
+def _key(desk: Desk, record: Record | None) -> signing.Signer:
+    """The key of this clone that the ledger has for its writer.
+
+    Signed by any other, the commit would be a forgery to everybody.
+    """
+    me = desk.writer
+    if record and trust.revocation(record):
+        raise NotAllowed(
+            f"the key of this clone's writer {me.id} was revoked in the ledger; begin with a new one: gitledger init"
         )
+    broken: LedgerError | None = None
+    for key in (me.key, *me.spare):
+        try:
+            if record and key.public_key == record.get("public_key"):
+                return key
+        except LedgerError as e:
+            broken = broken or e
+    if broken:
+        raise broken
+    knows = f"by the key {record.get('fingerprint')}" if record else "not at all"
+    raise BadSignature(
+        f"the ledger knows this clone's writer {me.id} {knows}, and the key here is {me.key.fingerprint}; "
+        "restore the first one, or join with a new writer by: gitledger init"
+    )
 
 
-def _read_back(desk: Desk, new: Oid, edited: objects.Edited) -> None:
+def _read_back(desk: Desk, new: Oid, edited: objects.Edited, key: signing.Signer) -> None:
     data = desk.store.get(new, fresh=True).data
     if objects.oid("commit", data, desk.store.algorithm) != new:
         raise Missing(f"commit {new[:12]} reads back as other bytes; run: git fsck")
@@ -219,14 +240,13 @@ def _read_back(desk: Desk, new: Oid, edited: objects.Edited) -> None:
         raise BadSignature(
             f"commit {new[:12]} carries {len(signatures)} signatures instead of one; run: gitledger verify"
         )
-    line = signing.allowed_signers_line(desk.writer.principal, desk.writer.key.public_key)
-    signing.verify(objects.signed_payload(data), signatures[0][1], line.encode(), desk.writer.principal)
+    key.check(objects.signed_payload(data), signatures[0][1], desk.writer.principal)
 
 
-def _tidy(desk: Desk, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
+def _tidy(desk: Desk, key: signing.Signer, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
     # The commit stands, read back and verified: what fails from here on is told, and is not a checkpoint that failed.
     untidy = []
-    steps = ((desk.home.pins, partial(_remember, desk, tip, new)), (desk.home.wal, partial(_forget, desk, sealed)))
+    steps = ((desk.home.pins, partial(_remember, desk, key, tip, new)), (desk.home.wal, partial(_forget, desk, sealed)))
     for where, step in steps:
         try:
             step()
@@ -240,15 +260,12 @@ def _forget(desk: Desk, sealed: list[str]) -> None:
     wal.forget(desk.home.wal, sealed)
 
 
-def _remember(desk: Desk, tip: Oid | None, new: Oid) -> None:
+def _remember(desk: Desk, key: signing.Signer, tip: Oid | None, new: Oid) -> None:
     # A commit of our own on a verified tip is verified: the next briefing need not ask ssh-keygen again.
     mine = pins.load(desk.home.pins, desk.home.name)
-    if (
-        mine is not None
-        and tip is not None
-        and mine.remembers(tip)
-        and desk.writer.key.fingerprint in mine.fingerprints
-    ):
+    if mine is None or tip is None or not mine.remembers(tip):
+        return
+    if key.fingerprint in mine.fingerprints and mine.until(key.fingerprint) is None:
         pins.save(desk.home.pins, desk.home.name, mine.remember(new))
 
 

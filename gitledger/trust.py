@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from gitledger import layout
 from gitledger.model import (
     DETACHED,
     UNBORN,
     Authenticity,
     Divergence,
     Freshness,
+    Json,
     Position,
     Reason,
+    Record,
     Relation,
     Stamp,
     Verdict,
@@ -159,6 +162,14 @@ def _words(divergence: Divergence) -> str:
     return words
 
 
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────
+def revocation(writer: Record) -> dict[str, Json] | None:
+    """What a writer's record says of its key's end, `{at, by}`, or None; any other writer's word counts for nothing."""
+    value, stamp = writer.fields.get("revoked", (None, None))
+    own = stamp is not None and layout.writer_key(stamp.writer) == writer.key
+    return value if own and isinstance(value, dict) else None
+
+
 # ── which handover ───────────────────────────────────────────────────────────────────────────
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -186,7 +197,15 @@ class Choice:
     reason: str
 
 
-def resolve(candidates: Iterable[Candidate], *, ledger: str, writer: str, worktree: str, branch: str) -> list[Choice]:
+def resolve(
+    candidates: Iterable[Candidate],
+    *,
+    ledger: str,
+    writer: str,
+    worktree: str,
+    branch: str,
+    now_ms: int | None = None,
+) -> list[Choice]:
     """Every candidate with its outcome: at most one selected and first, then superseded ones, then rejected ones.
 
     A nearer tier beats a newer time; within a tier the newest `created_at` wins, ties by journal order. A time that

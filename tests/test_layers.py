@@ -62,6 +62,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("proposal", "bounds"): "a type from outside says its bounds",
     ("schema", "bounds"): "a type from outside says its bounds",
     ("schema", "proposal"): "the border reads change sets; their types stand apart, so that only those pay for them",
+    ("trust", "layout"): "whose record a writer's is stands in its key",
     ("plumbing", "packs"): "what a put stores is a pack of its own",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
