@@ -1,22 +1,43 @@
-"""The program: a hook that only logs is done here, everything else by the command line."""
+"""The program: help, version and a hook that only logs are done here, everything else by the command line."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-from gitledger import capture
+from gitledger import __version__
 
 
 def main() -> int:
     """Run the words of `sys.argv`; the exit status."""
-    status = capture.main(sys.argv[1:])
-    if status is not None:
-        # Past Python's own shutdown, a tenth of the whole: nothing is buffered, all was synced.
-        os._exit(status)
+    words = sys.argv[1:]
+    if "hook" in words:
+        from gitledger import capture
+
+        status = capture.main(words)
+        if status is not None:
+            # Past Python's own shutdown, a tenth of the whole: nothing is buffered, all was synced.
+            os._exit(status)
+    quick = _quick(words)
+    if quick:
+        try:
+            os.write(1, quick)
+            return 0
+        except OSError:
+            pass  # the command line knows what to say, and to whom
     from gitledger.cli import main as cli
 
     return cli()
+
+
+def _quick(words: list[str]) -> bytes:
+    # click costs three times the start of Python, and what it would print here never changes: a test compares help.txt.
+    if words == ["--version"]:
+        return f"gitledger {__version__}\n".encode()
+    if words in (["--help"], ["-h"]):
+        with open(os.path.join(os.path.dirname(__file__), "help.txt"), "rb") as f:
+            return f.read()
+    return b""
 
 
 if __name__ == "__main__":

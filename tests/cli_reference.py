@@ -83,5 +83,12 @@ def reference() -> str:
     return "\n".join([HEAD, *(section(*found) for found in commands())]).rstrip("\n") + "\n"
 
 
+def help_text() -> str:
+    """What `gitledger --help` prints, as `gitledger/help.txt` has it: `python -m tests.cli_reference --help-text`."""
+    from click.testing import CliRunner
+
+    return CliRunner().invoke(cli.group, ["--help"], prog_name="gitledger", terminal_width=80).output
+
+
 if __name__ == "__main__":
-    sys.stdout.write(reference())
+    sys.stdout.write(help_text() if "--help-text" in sys.argv else reference())

@@ -330,8 +330,8 @@ def test_the_log_of_failures_is_bounded_and_one_line_each(ours: Repo) -> None:
 def test_capture_imports_nothing_that_costs(ours: Repo) -> None:
     script = """
 before = set(sys.modules)
-from gitledger import __main__
-status = __main__.capture.main(["hook", "generic", "turn"])
+from gitledger import __main__, capture
+status = capture.main(["hook", "generic", "turn"])
 print(status, *sorted(set(sys.modules) - before))
 """
     process = run_in(script, cwd=ours.path)

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,14 @@ def test_every_command_says_what_it_does_and_is_documented(name: str) -> None:
     command, _ = COMMANDS[name]
     assert command.help
     assert re.search(rf"^##+ {re.escape(name)}$", text("docs/cli.md"), re.MULTILINE)
+
+
+def test_the_help_that_is_printed_without_click_is_clicks_own() -> None:
+    assert (ROOT / "gitledger" / "help.txt").read_text() == cli_reference.help_text()
+    shown = subprocess.run(
+        [sys.executable, "-m", "gitledger", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert shown.stdout == cli_reference.help_text()
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
