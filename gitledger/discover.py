@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Literal
 
-from gitledger import config, genesis, gitdir, layout, objects, signing
+from gitledger import config, genesis, gitdir, identity, layout, objects, schema, signing
 from gitledger.clients import READERS
 from gitledger.errors import BadConfig, LedgerError, NoLedger, NotARepository
 from gitledger.ledger import Ledger
@@ -43,13 +43,13 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
             named = layout.ledger_name(wanted or "main")
             raise NoLedger(f"no ledger {named} here, there are: {', '.join(there)}; name one with --ledger")
         raise NoLedger(f"{found.top or found.common} has no ledger yet; begin one with: gitledger init")
-    me = genesis.writer_id(found)
+    me = identity.load(found.common)
     if me is None:
         raise BadConfig(f"{gitdir.state(found.common)}/writer.json is gone; restore it from a backup of this clone")
     store = open_store(found, name, driver)
     policy, faults = config.load(ledger_policy(store), found.common, environ)
-    key = signing.KeySigner(policy.signing.key or signing.default_key(environ))
-    desk = Desk(store, Home(gitdir.state(found.common), name), genesis.writer(me, key), mint or Mint(), READERS, policy)
+    writer = genesis.writer(me.id, *signers(me, name, policy, environ))
+    desk = Desk(store, Home(gitdir.state(found.common), name), writer, mint or Mint(), READERS, policy)
     opened = Ledger(desk, found)
     opened.faults = tuple(faults)
     return opened
@@ -67,14 +67,43 @@ def open_store(found: gitdir.GitDir, name: str, driver: Driver = "plumbing") -> 
     return PlumbingStore(found.common, ref)
 
 
+def signers(
+    me: identity.Identity, name: str, policy: schema.Config, environ: Mapping[str, str] = os.environ
+) -> tuple[signing.Signer, ...]:
+    """The keys of this clone for ledger `name`, its own first; which of them is the writer's, the ledger says."""
+    paths = (*me.own(name), policy.signing.key, signing.default_key(environ))
+    return tuple(signing.KeySigner(path) for path in dict.fromkeys(paths) if path)
+
+
 def init(
-    path: str, name: str, title: str | None, *, environ: Mapping[str, str] = os.environ, mint: Mint | None = None
+    path: str,
+    name: str,
+    title: str | None,
+    *,
+    expect: str = "",
+    environ: Mapping[str, str] = os.environ,
+    mint: Mint | None = None,
 ) -> genesis.Begun:
-    """Begin ledger `name` in the repository of `path`, or join the one whose branch is there already."""
+    """Begin ledger `name` in the repository of `path`, or join the one whose branch is there already.
+
+    `expect` (or GITLEDGER_EXPECT) is the fingerprint of the key that the ledger must have been begun with.
+    """
     found = genesis.check(gitdir.find(path), path, name)
-    key = signing.KeySigner(signing.ensure_key(environ))
-    named = title or os.path.basename(found.top) or name
-    return genesis.begin(found, open_store(found, name), name, named, mint or Mint(), key)
+    expect = expect or environ.get("GITLEDGER_EXPECT", "")
+    expect = signing.read_fingerprint(expect) if expect else ""
+    store = open_store(found, name)
+    genesis.compare(store, name, expect)  # before anything is written, a key for this user too
+    policy, _ = config.load({}, found.common, environ)
+    new = signing.KeySigner(policy.signing.key or signing.ensure_key(environ))
+    me = identity.load(found.common)
+    own = signers(me, name, policy, environ) if me else ()
+    titled = title or os.path.basename(found.top) or name
+
+    def another(writer: str) -> tuple[str, signing.Signer]:
+        path = signing.new_key(writer, environ)
+        return path, signing.KeySigner(path)
+
+    return genesis.begin(found, store, name, titled, mint or Mint(), own, new, another, expect=expect)
 
 
 def ledger_policy(store: Store) -> dict[str, object]:

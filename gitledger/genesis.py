@@ -5,30 +5,58 @@ A clone that finds the branch already there (made by another one) joins it: its 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gitledger import codec, gitcli, layout, lock, objects, pins, signing, store, tasks, transaction, wal, worktree
-from gitledger.errors import BadConfig, CannotWrite, NoLedger, NotAllowed, NotARepository, Unsupported
+from gitledger import (
+    codec,
+    gitcli,
+    identity,
+    layout,
+    lock,
+    objects,
+    pins,
+    signing,
+    store,
+    tasks,
+    transaction,
+    trust,
+    wal,
+    worktree,
+)
+from gitledger.errors import CannotWrite, LedgerError, NoLedger, NotAllowed, NotARepository, Unsupported
 from gitledger.gitdir import GitDir, state
+from gitledger.identity import Identity
 from gitledger.mint import Mint
-from gitledger.model import Change, Draft, Oid
+from gitledger.model import Change, Draft, Oid, Record
+from gitledger.signing import Signer
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home, Plan, Writer
 from gitledger.view import View
 
 
 @dataclass(frozen=True, slots=True)
+class Founder:
+    """What a ledger is known by: its uuid, its first commit, and who signed that with which key."""
+
+    uuid: str
+    genesis: Oid
+    writer: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
-    """What `init` tells: the branch, the ledger's uuid, this clone's writer and its key."""
+    """What `init` tells: the branch, the ledger's uuid, this clone's writer and its key, and the first commit's."""
 
     branch: str
     uuid: str
     writer: str
     fingerprint: str
     commit: Oid
+    founder: Founder
     joined: bool = False
 
 
@@ -63,45 +91,102 @@ def shown(path: str) -> str:
 
 def writer_id(gitdir: GitDir) -> str | None:
     """This clone's writer id, or None where it has none yet; raise BadConfig for a damaged file."""
-    path = os.path.join(state(gitdir.common), "writer.json")
-    try:
-        with open(path, encoding="utf-8") as f:
-            found = json.load(f)["id"]
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        raise BadConfig(f"{path} cannot be read ({e}); restore it from a backup of this clone") from e
-    return str(found)
+    mine = identity.load(gitdir.common)
+    return mine.id if mine else None
 
 
-def writer(id_: str, key: signing.KeySigner) -> Writer:
+def writer(id_: str, key: Signer, *spare: Signer) -> Writer:
     """The writer of an id; its principal is an address that can belong to nobody else."""
-    return Writer(id_, f"{id_}@gitledger.invalid", key)
+    return Writer(id_, f"{id_}@gitledger.invalid", key, spare)
 
 
-def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint, key: signing.KeySigner) -> Begun:
+# ── first contact ────────────────────────────────────────────────────────────────────────────
+def founder(ledger_store: Store, tip: Oid, name: str) -> Founder:
+    """What the ledger at `tip` is known by, its first commit's signature checked; raise NotAllowed for no ledger."""
+    branch = ledger_store.ref.removeprefix("refs/heads/")
+    view = View(lambda path: objects.read(ledger_store.get, tip, path))
+    if not view.manifest.uuid:
+        raise NotAllowed(
+            f"the branch {branch} is there and holds no ledger; rename it with git branch -m, "
+            "or begin under another name: gitledger init --name NAME"
+        )
+    if view.manifest.name != name:
+        raise NotAllowed(f"{branch} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
+    first = [(oid, commit) for oid, commit in store.history(ledger_store, tip) if not commit.parents]
+    if len(first) != 1:
+        raise NotAllowed(f"{branch} has {len(first)} first commits, not one; see: git log --graph")
+    oid, commit = first[0]
+    words = commit.message.rstrip("\n").rpartition("\n\n")[2].splitlines()
+    trailers = dict(row.split(": ", 1) for row in words if ": " in row)
+    me, uuid = trailers.get("Ledger-Writer", ""), trailers.get("Ledger", "").partition(" ")[0]
+    record = _writer_record(ledger_store, oid, me)
+    if record is None or uuid != view.manifest.uuid or len(commit.signatures) != 1:
+        raise NotAllowed(f"{branch} does not begin as a signed ledger does; look at its first commit: {oid[:12]}")
+    payload = objects.signed_payload(ledger_store.get(oid).data)
+    line = signing.allowed_signers_line(record.text("principal"), record.text("public_key"))
+    signing.verify(payload, commit.signatures[0][1], line.encode(), record.text("principal"))
+    return Founder(uuid, oid, me, signing.parse_public_key(record.text("public_key")).fingerprint)
+
+
+def compare(ledger_store: Store, name: str, expect: str) -> Founder | None:
+    """The ledger that is here, None for none; raise NotAllowed unless its first commit is by the key `expect`.
+
+    "" expects nothing.
+    """
+    branch = ledger_store.ref.removeprefix("refs/heads/")
+    tip = ledger_store.tip()
+    if tip is None:
+        if expect:
+            raise NotAllowed(f"there is no branch {branch} to compare with {expect}; fetch it, then run this again")
+        return None
+    found = founder(ledger_store, tip, name)
+    if expect and found.fingerprint != expect:
+        raise NotAllowed(
+            f"{branch} was begun with the key {found.fingerprint}, not with {expect}; nothing was written: "
+            "ask the ledger's owner which of the two it is"
+        )
+    return found
+
+
+# ── beginning and joining ────────────────────────────────────────────────────────────────────
+def begin(
+    gitdir: GitDir,
+    ledger_store: Store,
+    name: str,
+    title: str,
+    mint: Mint,
+    keys: Sequence[Signer],
+    new: Signer,
+    another: Callable[[str], tuple[str, Signer]],
+    *,
+    expect: str = "",
+) -> Begun:
     """Make ledger `name` in this clone, or join the one whose branch is there; half-made files are taken back.
 
-    What an init that was killed left half-made is finished.
+    What an init that was killed left half-made is finished. `keys` are this clone's own, `new` is for a new writer;
+    where that one was revoked, `another` makes a key file for the writer, and gives its path and signer.
     """
     home = Home(state(gitdir.common), name)
     # Two at once would each make a ledger, and the second one's pins would name a commit that is no genesis.
     with lock.folder(gitdir.common, deadline=transaction.LOCK_DEADLINE):
         tip = ledger_store.tip()
+        first = compare(ledger_store, name, expect)
         fresh, fresh_wal = not os.path.isdir(home.state), not os.path.isdir(home.wal)
-        me = writer_id(gitdir)
-        recorded = _recorded(ledger_store, tip, me)
+        mine = identity.load(gitdir.common)
+        record = _writer_record(ledger_store, tip, mine.id) if tip and mine else None
+        key = _holding([*keys, new], record, pins.load(home.pins, name)) if record else None
         if not fresh_wal:
-            _refuse_complete(home, ledger_store, tip, recorded == key.fingerprint)
+            _refuse_complete(home, ledger_store, tip, key is not None)
         if tip is None:
             _refuse_remote_root(gitdir, name)
         try:
             os.makedirs(home.state, mode=0o700, exist_ok=True)
-            if me is None or recorded not in ("", key.fingerprint):
-                me = _new_writer(home, mint)  # a key that is gone takes its writer with it: nobody can sign for it
+            if mine is None or (record and key is None):
+                # A key that is gone, or revoked, takes its writer with it: nobody can sign for it.
+                mine, key = _new_writer(home, mint, new, _revoked(ledger_store, tip, home), another)
             wal.create(home.wal)
-            desk = Desk(ledger_store, home, writer(me, key), mint)
-            return _join(desk, tip, name) if tip else _genesis(desk, name, title)
+            desk = Desk(ledger_store, home, writer(mine.id, key or [*keys, new][0]), mint)
+            return _join(desk, tip, first) if tip and first else _genesis(desk, name, title)
         except BaseException as e:
             if ledger_store.tip() == tip:  # else the ledger is begun, and the next init finishes it
                 if fresh:
@@ -114,13 +199,39 @@ def begin(gitdir: GitDir, ledger_store: Store, name: str, title: str, mint: Mint
             raise
 
 
-def _recorded(ledger_store: Store, tip: Oid | None, me: str | None) -> str:
-    """The fingerprint of the key that the ledger has for this clone's writer, "" where it has none."""
-    if tip is None or me is None:
-        return ""
-    path = f"{layout.plain_stem(layout.writer_key(me))}.json"
+def _writer_record(ledger_store: Store, tip: Oid, writer: str) -> Record | None:
+    """The record of a writer's key, or None where the ledger has none."""
+    path = f"{layout.plain_stem(layout.writer_key(writer))}.json"
     data = objects.read(ledger_store.get, tip, path)
-    return codec.read_record(data, path).text("fingerprint") if data else ""
+    return codec.read_record(data, path) if data else None
+
+
+def _holding(keys: Sequence[Signer], record: Record, pinned: pins.Pins | None) -> Signer | None:
+    """The one of `keys` that the ledger has for a writer; None where it is not among them, or was revoked."""
+    if trust.revocation(record) or (pinned and pinned.until(record.text("fingerprint")) is not None):
+        return None
+    for key in keys:
+        try:
+            if key.public_key == record.get("public_key"):
+                return key
+        except LedgerError:
+            continue  # gone or damaged: as good as none
+    return None
+
+
+def _revoked(ledger_store: Store, tip: Oid | None, home: Home) -> frozenset[str]:
+    """The fingerprints of keys that a new writer must not begin with."""
+    pinned = pins.load(home.pins, home.name)
+    found = {fingerprint for fingerprint, _ in pinned.revoked} if pinned else set()
+    for name in objects.entries(ledger_store.get, tip, "keys") or {} if tip else {}:
+        try:
+            data = objects.read(ledger_store.get, tip, f"keys/{name}") if tip and name.endswith(".json") else None
+            record = codec.read_record(data, f"keys/{name}") if data else None
+        except LedgerError:
+            continue  # damaged: fsck names it
+        if record and trust.revocation(record):
+            found.add(record.text("fingerprint"))
+    return frozenset(found)
 
 
 def _refuse_complete(home: Home, ledger_store: Store, tip: Oid | None, ours: bool) -> None:
@@ -151,39 +262,28 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
     written = transaction.commit(desk, build, genesis=True)
     if written is None:
         raise AssertionError("a genesis plan always makes a commit")
-    _pin(desk, pins.Pins(uuid, written.commit, (desk.writer.key.fingerprint,)).remember(written.commit))
-    return Begun(_branch(desk), uuid, desk.writer.id, desk.writer.key.fingerprint, written.commit)
+    mine = desk.writer.key.fingerprint
+    _pin(desk, pins.Pins(uuid, written.commit, (mine,), founder=mine).remember(written.commit))
+    first = Founder(uuid, written.commit, desk.writer.id, mine)
+    return Begun(_branch(desk), uuid, desk.writer.id, mine, written.commit, first)
 
 
-def _join(desk: Desk, tip: Oid, name: str) -> Begun:
-    me = desk.writer
-    view = transaction.view_at(desk, tip)
-    if not view.manifest.uuid:
-        raise NotAllowed(
-            f"the branch {_branch(desk)} is there and holds no ledger; rename it with git branch -m, "
-            "or begin under another name: gitledger init --name NAME"
-        )
-    if view.manifest.name != name:
-        raise NotAllowed(f"{_branch(desk)} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
-    genesis = [oid for oid, commit in store.history(desk.store, tip) if not commit.parents]
-    if len(genesis) != 1:
-        raise NotAllowed(f"{_branch(desk)} has {len(genesis)} first commits, not one; see: git log --graph")
-    uuid = view.manifest.uuid
-    pinned = pins.load(desk.home.pins, name) or pins.Pins(uuid, genesis[0])
-    if (pinned.uuid, pinned.genesis) != (uuid, genesis[0]):
+def _join(desk: Desk, tip: Oid, first: Founder) -> Begun:
+    me, uuid = desk.writer, first.uuid
+    pinned = pins.load(desk.home.pins, desk.home.name) or pins.Pins(uuid, first.genesis)
+    if (pinned.uuid, pinned.genesis) != (uuid, first.genesis):
         raise NotAllowed(f"{_branch(desk)} is another ledger than the one this clone has pinned; put that one back")
-    fingerprints = tuple(dict.fromkeys((*pinned.fingerprints, me.key.fingerprint)))
-    _pin(desk, replace(pinned, fingerprints=fingerprints))
-    record = view.record(layout.writer_key(me.id))
+    _pin(desk, replace(pinned.trust(me.key.fingerprint), founder=first.fingerprint))
+    record = transaction.view_at(desk, tip).record(layout.writer_key(me.id))
     if record and record.get("fingerprint") == me.key.fingerprint:
         # This clone's own beginning, or joining, that was killed before its end: its key is in the ledger already.
-        return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, tip)
+        return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, tip, first)
     records = {layout.writer_key(me.id): _writer_change(desk)}
     draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records=records)
     written = transaction.commit(desk, lambda view: Plan("key", (draft,), f"Add writer {me.id}"))
     if written is None:
         raise AssertionError("a key plan always makes a commit")
-    return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, written.commit, joined=True)
+    return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, written.commit, first, joined=True)
 
 
 def _pin(desk: Desk, what: pins.Pins) -> None:
@@ -204,12 +304,16 @@ def _writer_change(desk: Desk) -> Change:
     )
 
 
-def _new_writer(home: Home, mint: Mint) -> str:
-    new = mint.short()
+def _new_writer(
+    home: Home, mint: Mint, key: Signer, revoked: frozenset[str], another: Callable[[str], tuple[str, Signer]]
+) -> tuple[Identity, Signer]:
+    mine = Identity(mint.short())
+    if key.fingerprint in revoked:
+        path, key = another(mine.id)
+        mine = mine.with_keys(home.name, (path,))
     with lock.held(home.lock, deadline=transaction.LOCK_DEADLINE):
-        value = json.dumps({"format": 1, "id": new}).encode() + b"\n"
-        pins.write_private(os.path.join(home.state, "writer.json"), value)
-    return new
+        identity.save(os.path.dirname(home.state), mine)
+    return mine, key
 
 
 def _refuse_remote_root(gitdir: GitDir, name: str) -> None:

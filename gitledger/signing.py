@@ -115,6 +115,15 @@ def ensure_key(environ: Mapping[str, str] = os.environ) -> str:
     return make_key(key_folder(environ), "gitledger")
 
 
+def new_key(writer: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The path of a new private key for one writer alone, on disk with the folders that lead to it."""
+    above = os.path.join(key_folder(environ), "writers")
+    path = make_key(os.path.join(above, f"{writer}-{os.urandom(4).hex()}"), f"gitledger {writer}")
+    for folder in (above, os.path.dirname(above)):
+        _sync(folder)
+    return path
+
+
 def make_key(folder: str, comment: str) -> str:
     """The path of the private key in `folder`, made where there is none; two at once end with one key.
 

@@ -17,7 +17,21 @@ PACKAGE = Path(__file__).parent.parent / "gitledger"
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model"}),
     frozenset({"codec", "fold", "layout", "objects", "proof", "redact", "render", "trust", "view"}),
-    frozenset({"bounds", "form", "frame", "gitcli", "gitdir", "pins", "proposal", "schema", "store", "yamlfile"}),
+    frozenset(
+        {
+            "bounds",
+            "form",
+            "frame",
+            "gitcli",
+            "gitdir",
+            "identity",
+            "pins",
+            "proposal",
+            "schema",
+            "store",
+            "yamlfile",
+        }
+    ),
     frozenset(
         {"fingerprint", "gitstore", "lock", "mint", "packs", "plumbing", "process", "signing", "wal", "worktree"}
     ),
@@ -63,6 +77,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("schema", "bounds"): "a type from outside says its bounds",
     ("schema", "proposal"): "the border reads change sets; their types stand apart, so that only those pay for them",
     ("trust", "layout"): "whose record a writer's is stands in its key",
+    ("identity", "gitdir"): "it lies among the clone's local files",
+    ("identity", "pins"): "it is written as the trust list is: atomically, for its owner alone",
     ("plumbing", "packs"): "what a put stores is a pack of its own",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
@@ -75,6 +91,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("sessions", "tasks"): "a session's facts are a task's",
     ("sessions", "transaction"): "an end is a plan for a transaction",
     ("ledger", "derive"): "the ledger joins the modules of its layer into one surface",
+    ("ledger", "evidence"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "ingest"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "sessions"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "tasks"): "the ledger joins the modules of its layer into one surface",

@@ -12,18 +12,25 @@ from gitledger.commands import json_option, put, put_json
     "--name", default="main", show_default=True, metavar="NAME", help="The ledger's name: branch ledger/NAME."
 )
 @click.option("--project", metavar="TITLE", help="The project's title; the folder's name where none is given.")
+@click.option(
+    "--expect",
+    default="",
+    metavar="FINGERPRINT",
+    help="Join only where the ledger was begun with this key, as its owner reads it; GITLEDGER_EXPECT says it as well.",
+)
 @json_option
 @click.pass_context
-def command(ctx: click.Context, name: str, project: str | None, as_json: bool) -> None:
+def command(ctx: click.Context, name: str, project: str | None, expect: str, as_json: bool) -> None:
     """Begin a ledger in this repository.
 
     Makes the orphan branch ledger/NAME with a signed first commit, and a key for this user where there is none.
     Your index, HEAD, work tree, hooks and configuration stay as they are. Where the branch exists already, as in a
-    clone, this clone joins it under a writer id of its own.
+    clone, this clone joins it under a writer id of its own: it pins the ledger's uuid, first commit and that commit's
+    key, whose fingerprint is printed. Whose words this machine believes is another matter: see gitledger trust.
     """
     from gitledger import discover
 
-    begun = discover.init(ctx.obj.path, ctx.obj.ledger or name, project)
+    begun = discover.init(ctx.obj.path, ctx.obj.ledger or name, project, expect=expect)
     if as_json:
         put_json(
             {
@@ -32,15 +39,29 @@ def command(ctx: click.Context, name: str, project: str | None, as_json: bool) -
                 "writer": begun.writer,
                 "fingerprint": begun.fingerprint,
                 "commit": begun.commit,
+                "genesis": {
+                    "commit": begun.founder.genesis,
+                    "writer": begun.founder.writer,
+                    "fingerprint": begun.founder.fingerprint,
+                },
                 "joined": begun.joined,
             }
         )
         return
-    put(
-        f"{'Joined' if begun.joined else 'Began'} the ledger on branch {begun.branch}\n"
-        f"Ledger: {begun.uuid}\n"
-        f"Writer: {begun.writer}\n"
-        f"Key:    {begun.fingerprint}\n"
-        f"Commit: {begun.commit}\n"
-        f"Next:   gitledger {'status' if begun.joined else 'task add TITLE, then gitledger task start T-0001'}"
-    )
+    first = begun.founder
+    rows = [
+        f"{'Joined' if begun.joined else 'Began'} the ledger on branch {begun.branch}",
+        f"Ledger:   {begun.uuid}",
+        f"Writer:   {begun.writer}",
+        f"Key:      {begun.fingerprint}",
+        f"Commit:   {begun.commit}",
+    ]
+    if begun.joined:
+        rows.append(f"Begun by: {first.writer} with the key {first.fingerprint}")
+    if begun.joined and first.fingerprint != begun.fingerprint:
+        rows.append(f"Next:     compare that key with its owner, then gitledger trust add {first.writer}")
+    elif begun.joined:
+        rows.append("Next:     gitledger status")
+    else:
+        rows.append("Next:     gitledger task add TITLE, then gitledger task start T-0001")
+    put("\n".join(rows))
