@@ -41,6 +41,7 @@ def choose(ledger: Ledger, view: View, here: Position) -> list[Choice]:
         writer=ledger.desk.writer.id,
         worktree=here.worktree,
         branch=here.branch,
+        now_ms=ledger.desk.mint.now_ms(),
     )
 
 

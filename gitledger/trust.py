@@ -209,8 +209,10 @@ def resolve(
     """Every candidate with its outcome: at most one selected and first, then superseded ones, then rejected ones.
 
     A nearer tier beats a newer time; within a tier the newest `created_at` wins, ties by journal order. A time that
-    is none counts as older than any.
+    is none, or (where the present one is given) a future one, counts as older than any: a clock that was wrong once
+    must not hide what is written after it.
     """
+    latest = None if now_ms is None else now_ms + SKEW
     matched: list[tuple[int, Candidate]] = []
     rejected: list[Choice] = []
     for one in candidates:
@@ -219,9 +221,9 @@ def resolve(
             rejected.append(Choice(one, None, "rejected", reason))
         else:
             matched.append((tier, one))
-    matched.sort(key=lambda pair: _recency(pair[1]), reverse=True)
+    matched.sort(key=lambda pair: _recency(pair[1], latest), reverse=True)
     matched.sort(key=lambda pair: pair[0])
-    rejected.sort(key=lambda choice: _recency(choice.candidate), reverse=True)
+    rejected.sort(key=lambda choice: _recency(choice.candidate, latest), reverse=True)
     if not matched:
         return rejected
     best_tier, best = matched[0]
@@ -229,6 +231,8 @@ def resolve(
     for tier, one in matched[1:]:
         if tier != best_tier:
             reason = f"{_TIERS[tier]}; {best.key} is nearer"
+        elif _recency(one, latest)[0] < 0:
+            reason = f"{_TIERS[tier]}; its time is none or from the future"
         elif one.created_at == best.created_at:
             reason = f"{_TIERS[tier]}; {best.key} is of the same time and later in the journal"
         else:
@@ -252,6 +256,8 @@ def _tier(one: Candidate, ledger: str, writer: str, worktree: str, branch: str) 
     return 1, ""
 
 
-def _recency(one: Candidate) -> tuple[int, Stamp]:
+def _recency(one: Candidate, latest: int | None) -> tuple[int, Stamp]:
     then = milliseconds(one.created_at)
-    return (-1 if then is None else then, one.stamp)
+    if then is None or (latest is not None and then > latest):
+        then = -1
+    return (then, one.stamp)

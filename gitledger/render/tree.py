@@ -17,7 +17,10 @@ from gitledger.render import documents, indexes, project
 from gitledger.view import View, count_states
 
 BRANCH_HANDOVERS = 32
-"""How many of a branch's newest handovers its list keeps."""
+"""How many of a branch's newest handovers its list keeps, by time and by journal order each.
+
+Both, because a clock that was wrong for a while would keep all later ones out of the first.
+"""
 BRANCHES = 20
 """How many branches, by their newest handover, are named to who is on another one."""
 
@@ -141,7 +144,10 @@ def _branches(view: View, handovers: list[Key], out: dict[str, bytes | None]) ->
             continue
         path, row = layout.branch_index(branch), _row(view, key, record)
         known = [old for old in view.json(path, {"rows": []})["rows"] if old["key"] != key]
-        _put(view, path, {"branch": branch, "rows": _newest([*known, row], BRANCH_HANDOVERS)}, out)
+        rows = [*known, row]
+        last = sorted(rows, key=lambda one: one["stamp"], reverse=True)[:BRANCH_HANDOVERS]
+        kept = {one["key"]: one for one in (*_newest(rows, BRANCH_HANDOVERS), *last)}
+        _put(view, path, {"branch": branch, "rows": _newest(list(kept.values()), len(kept))}, out)
         others = [recent[branch]] if branch in recent and recent[branch]["key"] != key else []
         recent[branch] = _newest([*others, {"branch": branch, **row}], 1)[0]
     _put(view, layout.RECENT_BRANCHES, {"rows": _newest(list(recent.values()), BRANCHES)}, out)
