@@ -12,7 +12,7 @@ from gitledger import authority, evidence, handovers, layout, objects, proof, ta
 from gitledger.authority import Assessment
 from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
-from gitledger.model import Finding, Key, Oid, Record
+from gitledger.model import Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
 from gitledger.render.briefing import ActiveTask, Briefing, Checkpoint, Handover, Waiting
 from gitledger.view import View
@@ -60,8 +60,11 @@ def gather(
     found += broken
     idle: tuple[tuple[Waiting, ...], int] = ((), 0)
     waiting, total = _try(found, "blockers", lambda: _waiting(view, key, assessment), idle)
-    fresh: tuple[str, ...] = ()
-    stale = _try(found, "evidence", lambda: _stale(ledger, record), fresh) if record else fresh
+    pieces = record.listed("evidence") if record else []
+    unchecked: list[dict[str, Json]] = []
+    changed = _try(found, "evidence", lambda: evidence.stale(ledger.gitdir, pieces), unchecked)
+    stale = tuple(dict.fromkeys(f"{piece['path']} has changed since" for piece in changed))
+    stale_ids = frozenset(str(piece["id"]) for piece in changed)
     project = _try(found, "project", lambda: view.record(layout.PROJECT), None)
     if project and (missing := project.get("missing")):
         text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
@@ -73,12 +76,12 @@ def gather(
         session=session,
         client=client,
         source=source,
-        task=_task(view, record, assessment, _overtaken(record, chosen, choices)) if record else None,
+        task=_task(view, record, assessment, _overtaken(record, chosen, choices), stale_ids) if record else None,
         waiting=waiting,
         waiting_total=total,
         handover=_handover(ledger, view, chosen, tier or 0) if chosen else None,
         elsewhere=_elsewhere(view, choices),
-        verified=_verified(record) if record else (),
+        verified=_verified(record, stale_ids, here) if record else (),
         stale=stale,
         findings=tuple(found),
         checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, project), None),
@@ -126,7 +129,7 @@ def _overtaken(record: Record, chosen: handovers.Judged | None, choices: list[tr
     return f"different_context: last worked on {newest.branch or 'no branch'}"
 
 
-def _task(view: View, record: Record, assessment: Assessment, withheld: str) -> ActiveTask:
+def _task(view: View, record: Record, assessment: Assessment, withheld: str, stale: frozenset[str]) -> ActiveTask:
     writers = {s.writer for fields in record.items.get("criteria", {}).values() for _, s in fields.values()}
     trusted = all(assessment.of(writer) == "verified" for writer in writers)
     return ActiveTask(
@@ -134,7 +137,7 @@ def _task(view: View, record: Record, assessment: Assessment, withheld: str) -> 
         record.text("title"),
         record.text("status"),
         record.text("goal"),
-        tuple(proof.criteria(record)),
+        tuple(proof.criteria(record, stale)),
         tasks.next_action(record),
         trusted and _trusted(record, ("title", "goal", "next"), assessment),
         withheld,
@@ -144,10 +147,13 @@ def _task(view: View, record: Record, assessment: Assessment, withheld: str) -> 
 def _waiting(view: View, task: Key | None, assessment: Assessment) -> tuple[tuple[Waiting, ...], int]:
     rows: list[tuple[bool, str, Waiting]] = []
     total = 0
+    record = view.record(task) if task else None
+    links = [link for link in record.listed("links") if link.get("open")] if record else []
     for kind in (layout.BLOCKER, layout.QUESTION):
         listed, count = view.open_rows(kind, rendered.BLOCKED_SHOWN)
         total += count
-        for key, row in listed:
+        own = [str(link["id"]) for link in links if link.get("kind") == kind.word]  # however old
+        for key, row in {**{one: found for one in own if (found := view.row(one))}, **dict(listed)}.items():
             trusted = assessment.of(row["born"][1]) == "verified" if row["born"] else False
             rows.append(
                 (row.get("task") == task, row["at"], Waiting(view.name(key), str(row["title"]), kind.word, trusted))
@@ -179,12 +185,17 @@ def _elsewhere(view: View, choices: list[trust.Choice]) -> tuple[str, ...]:
     return tuple(f"{view.name(one.key)} on {one.branch or 'no branch'}" for one in rows)
 
 
-def _verified(record: Record) -> tuple[str, ...]:
-    return tuple(proof.words(p) for p in record.listed("evidence") if proof.state(p) == "verified")[-5:]
+def _verified(record: Record, stale: frozenset[str], here: Position) -> tuple[str, ...]:
+    rows = [proof.words(p) + _where(p, here) for p, shown in proof.states(record, stale) if shown == "verified"]
+    return tuple(rows[-5:])
 
 
-def _stale(ledger: Ledger, record: Record) -> tuple[str, ...]:
-    return tuple(f"{p['path']} has changed since" for p in evidence.stale(ledger.gitdir, record.listed("evidence")))
+def _where(piece: dict[str, Json], here: Position) -> str:
+    # What a command showed, it showed of the code it ran on.
+    if not piece.get("head"):
+        return ""
+    at = "at this head" if piece["head"] == here.head else f"at another head, {str(piece['head'])[:12]}"
+    return f", {at}{', in a dirty tree' if piece.get('dirty') else ''}"
 
 
 def _checkpoint(ledger: Ledger, tip: Oid, project: Record | None) -> Checkpoint | None:

@@ -220,7 +220,8 @@ def _moved(trial: _Trial, key: Key, status: str) -> list[Draft]:
     if status == "active":
         return _activate(trial, key)
     if status == "done":
-        return [tasks.done(trial.view, trial.hand, key)]
+        stale = evidence.stale_ids(trial.ledger.gitdir, trial.view.need(key))
+        return [tasks.done(trial.view, trial.hand, key, stale=stale)]
     return [tasks.move(trial.view, trial.hand, key, status)]
 
 

@@ -11,7 +11,7 @@ import time
 from gitledger import gitcli, worktree
 from gitledger.errors import BadData
 from gitledger.gitdir import GitDir
-from gitledger.model import Json, Position
+from gitledger.model import Json, Position, Record
 from gitledger.redact import bounded
 
 OUTPUT_KEPT = 4_000
@@ -79,6 +79,12 @@ def path(gitdir: GitDir, name: str) -> dict[str, Json]:
 
 
 def stale(gitdir: GitDir, pieces: list[dict[str, Json]]) -> list[dict[str, Json]]:
-    """The pieces whose file has other content now, or is gone; the newest piece of a path speaks for it."""
-    newest = {piece["path"]: piece for piece in pieces if piece.get("kind") == "path"}
-    return [piece for name, piece in newest.items() if worktree.blob_id(gitdir, name) != piece.get("blob")]
+    """The pieces whose file has other content now, or is gone; the newest piece of a path speaks for its criterion."""
+    newest = {(p["path"], p.get("criterion")): p for p in pieces if p.get("kind") == "path"}
+    blobs = {name: worktree.blob_id(gitdir, name) for name, _ in newest}
+    return [piece for (name, _), piece in newest.items() if blobs[name] != piece.get("blob")]
+
+
+def stale_ids(gitdir: GitDir, task: Record) -> frozenset[str]:
+    """The ids of a task's pieces of evidence that are stale in this work tree."""
+    return frozenset(piece["id"] for piece in stale(gitdir, task.listed("evidence")))

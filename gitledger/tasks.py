@@ -74,8 +74,7 @@ def active(view: View, writer: str, worktree: str) -> Key | None:
         return str(key)
     if here and here.fields.get("active"):
         return None  # it was at one, and that one is finished: not somebody else's task instead
-    rows, _ = view.open_rows(layout.TASK, 200)
-    found = [k for k, row in rows if row["status"] == "active"]
+    found = view.having(layout.TASK, "active", 2)
     return found[0] if len(found) == 1 else None
 
 
@@ -183,10 +182,13 @@ def set_next(view: View, hand: Hand, key: Key, text: str) -> Draft:
     )
 
 
-def done(view: View, hand: Hand, key: Key, accept_unproven: str = "") -> Draft:
-    """A task finished: every criterion met with evidence, or a reason that is recorded and shows."""
+def done(view: View, hand: Hand, key: Key, accept_unproven: str = "", stale: frozenset[str] = proof.FRESH) -> Draft:
+    """A task finished: every criterion met with evidence, or a reason that is recorded and shows.
+
+    `stale` are the ids of evidence whose file has changed since.
+    """
     task = view.need(key)
-    unmet = [c for c in proof.criteria(task) if not c.met]
+    unmet = [c for c in proof.criteria(task, stale) if not c.met]
     fields: dict[str, Json] = {"done_at": hand.mint.at(), "next": ""}
     if accept_unproven:
         fields["accept_unproven"] = title(accept_unproven, "reason")

@@ -200,10 +200,7 @@ class View:
 
         Reads only the shards that hold an open one, newest first, so that cost follows `limit`, not history.
         """
-        counts = self.shards(kind)
-        for folder in self._shards:  # events folded on top are counted from their rows
-            if folder.startswith(kind.folder + "/"):
-                counts[folder.rpartition("/")[2]] = count_states(self._shards[folder])
+        counts = self._counts(kind)
         found: list[tuple[Key, Row]] = []
         for shard in sorted(counts, key=lambda s: (len(s), s), reverse=True):
             if len(found) >= limit:
@@ -212,6 +209,25 @@ class View:
                 rows = self.rows(f"{kind.folder}/{shard}")
                 found += sorted((r for r in rows.items() if r[1]["state"] == "open"), key=_by_number, reverse=True)
         return found[:limit], sum(c.get("open", 0) for c in counts.values())
+
+    def having(self, kind: Kind, status: str, most: int) -> list[Key]:
+        """At most `most` records of a kind that have a status, newest first; reads only shards that hold one."""
+        counts = self._counts(kind)
+        found: list[tuple[Key, Row]] = []
+        for shard in sorted(counts, key=lambda s: (len(s), s), reverse=True):
+            if len(found) >= most:
+                break
+            if counts[shard].get(f"status:{status}"):
+                rows = self.rows(f"{kind.folder}/{shard}").items()
+                found += sorted((r for r in rows if r[1]["status"] == status), key=_by_number, reverse=True)
+        return [key for key, _ in found[:most]]
+
+    def _counts(self, kind: Kind) -> dict[str, dict[str, int]]:
+        counts = self.shards(kind)
+        for folder in self._shards:  # events folded on top are counted from their rows
+            if folder.startswith(kind.folder + "/"):
+                counts[folder.rpartition("/")[2]] = count_states(self._shards[folder])
+        return counts
 
     def walk(self, kind: Kind) -> Iterator[tuple[Key, Row]]:
         """Every record of a kind with its row, oldest first, one shard in memory at a time as it is reached."""

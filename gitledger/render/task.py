@@ -6,6 +6,7 @@ Each is rendered from the task's own record; `link` knows what its neighbours ar
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gitledger import proof
 from gitledger.model import Json, Record
@@ -80,7 +81,7 @@ def _task(name: str, task: Record, link: Link) -> bytes:
 
 def _state(name: str, task: Record, link: Link) -> bytes:
     done = [_completed(task, row) for row in reversed(task.listed("completed"))]
-    pieces = [piece for piece in task.listed("evidence") if proof.state(piece) in ("verified", "failed")]
+    pieces = [(piece, shown) for piece, shown in proof.states(task) if shown in ("verified", "failed")]
     checkpoint = task.get("checkpoint")
     return page(
         f"# {name} {inline(task.get('title', ''))}: state",
@@ -217,16 +218,16 @@ def _words(words: str) -> str:
     return f"{code(run[1])} exited {inline(run[2])}" if run else inline(words).replace("\\|", "|")
 
 
-def _verified(pieces: list[dict[str, Json]]) -> str:
+def _verified(pieces: Sequence[tuple[dict[str, Json], proof.State]]) -> str:
     return table(
         ("Evidence", "State", "On head", "When"),
         (
             (
                 _words(proof.words(p)).replace("|", "\\|"),
-                proof.state(p),
+                shown,
                 joined(short(p["head"]), "dirty tree" if p.get("dirty") else "") if p.get("head") else "",
                 when(p.get("at")),
             )
-            for p in reversed(pieces)
+            for p, shown in reversed(pieces)
         ),
     )
