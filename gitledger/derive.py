@@ -16,16 +16,22 @@ from gitledger.tasks import Hand
 from gitledger.view import View
 
 LISTED = 20
-"""How many commits, files, decisions and the like one body lists; beyond that it says how many more."""
+"""How many commits, files, decisions and the like one body lists; beyond that it says how many it leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What git says at this moment. `commits` and `changed` are since the previous checkpoint of this work tree."""
+    """What git says at this moment, whoever did it.
+
+    `commits` are those that HEAD has and `since`, the head of this work tree's previous checkpoint, had not; `changed`
+    the paths that differ between the two. `stale` are (task, evidence id) whose file has changed since.
+    """
 
     position: Position
     commits: tuple[tuple[Oid, str], ...] = ()
     changed: tuple[str, ...] = ()
+    since: Oid = ""
+    stale: frozenset[tuple[Key, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +142,22 @@ def capsule(fields: dict[str, Json]) -> tuple[str, ...]:
 def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key | None, told: Told) -> dict[str, Json]:
     record = view.need(task) if task else Record("")
     episode = view.record(session) if session else None
-    criteria = proof.criteria(record)
+    stale = frozenset(item for key, item in facts.stale if key == task)
+    criteria = proof.criteria(record, stale)
     linked = [row for row in record.listed("links") if row.get("open")]
     state = _state(record, criteria, told)
+    completed = [row.get("text", "") for row in record.listed("completed")]
+    evidence = [{"text": proof.words(piece), "state": shown} for piece, shown in proof.states(record, stale)]
+    decisions = [{"id": view.name(row["id"]), "title": row["title"]} for row in linked if row["kind"] == "decision"]
+    blockers, questions = _open(view, layout.BLOCKER, linked), _open(view, layout.QUESTION, linked)
+    sizes = {
+        "completed": len(completed),
+        "evidence": len(evidence),
+        "decisions": len(decisions),
+        "blockers": blockers[1],
+        "questions": questions[1],
+        "commits": len(facts.commits),
+    }
     objective = told.objective or record.get("goal") or record.get("title") or ""
     next_action = told.next or (tasks.next_action(record) if task else "")
     return {
@@ -154,16 +173,16 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
         "objective": objective,
         "next": next_action,
         "state": state,
-        "completed": [row.get("text", "") for row in record.listed("completed")][-LISTED:],
+        "completed": completed[-LISTED:],
         "criteria": [{"text": c.text, "met": c.met, "proof": c.proof or c.state} for c in criteria],
-        "evidence": [{"text": proof.words(e), "state": proof.state(e)} for e in record.listed("evidence")][-LISTED:],
-        "blockers": _open(view, layout.BLOCKER, task),
-        "questions": _open(view, layout.QUESTION, task),
-        "decisions": [
-            {"id": view.name(row["id"]), "title": row["title"]} for row in linked if row["kind"] == "decision"
-        ][-LISTED:],
+        "evidence": evidence[-LISTED:],
+        "blockers": blockers[0],
+        "questions": questions[0],
+        "decisions": decisions[-LISTED:],
         "commits": [{"oid": oid, "subject": text} for oid, text in facts.commits[:LISTED]],
         "changed": _listed(facts.changed),
+        "since": facts.since,
+        "left_out": {name: size - LISTED for name, size in sizes.items() if size > LISTED},
         "last_prompt": episode.get("last_prompt", "") if episode else "",
         "last_answer": episode.get("last_answer", "") if episode else "",
         "errors": (episode.get("errors", []) if episode else [])[-5:],
@@ -185,11 +204,13 @@ def _state(task: Record, criteria: list[proof.Criterion], told: Told) -> list[st
     return lines
 
 
-def _open(view: View, kind: Kind, task: Key | None) -> list[dict[str, Json]]:
-    # The task's own come first; what belongs to no task or another one still stops the project.
-    rows, _ = view.open_rows(kind, LISTED)
-    rows.sort(key=lambda item: item[1].get("task") != task)
-    return [{"id": view.name(key), "text": row["title"]} for key, row in rows]
+def _open(view: View, kind: Kind, linked: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], int]:
+    # The task's own come first, however old; what belongs to no task or another one still stops the project.
+    own = [row["id"] for row in linked if row["kind"] == kind.word][::-1]
+    rows, count = view.open_rows(kind, LISTED)
+    keys = list(dict.fromkeys([*own, *(key for key, _ in rows)]))[:LISTED]
+    titles = {key: row["title"] for key in keys if (row := view.row(key))}
+    return [{"id": view.name(key), "text": text} for key, text in titles.items()], count
 
 
 def _listed(paths: Iterable[str]) -> list[str]:

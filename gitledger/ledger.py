@@ -10,7 +10,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gitledger import derive, gitdir, ingest, layout, lock, objects, sessions, transaction, wal, worktree
+from gitledger import (
+    derive,
+    evidence,
+    gitdir,
+    ingest,
+    layout,
+    lock,
+    objects,
+    sessions,
+    tasks,
+    transaction,
+    wal,
+    worktree,
+)
 from gitledger.derive import Facts, Told
 from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
 from gitledger.gitdir import GitDir
@@ -20,6 +33,9 @@ from gitledger.transaction import Desk, Plan, Written
 from gitledger.view import View
 
 T = TypeVar("T")
+
+COUNTED = 50_000
+"""Commits between two checkpoints that are counted at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +108,27 @@ class Ledger:
         here = self.position(place=place)
         before = view.record(layout.worktree_key(self.desk.writer.id, here.worktree))
         old = before.get("head") if before else None
+        stale = self._stale(view, here.worktree, place or self.gitdir)
         if not old or old == here.head or UNBORN in (old, here.head):
-            return Facts(here)
+            return Facts(here, stale=stale)
         try:
             return Facts(
                 here,
-                worktree.commits_between(self.gitdir, old, here.head, derive.LISTED),
+                worktree.commits_between(self.gitdir, old, here.head, COUNTED),
                 worktree.changed_files(self.gitdir, old, here.head),
+                old,
+                stale,
             )
         except LedgerError:
-            return Facts(here)  # the old head is gone (rewritten and pruned): the position alone is certain
+            return Facts(here, stale=stale)  # the old head is gone (rewritten, pruned): the position alone is certain
+
+    def _stale(self, view: View, name: str, place: GitDir) -> frozenset[tuple[Key, str]]:
+        """The active task's pieces of evidence whose file has changed since they were given."""
+        key = tasks.active(view, self.desk.writer.id, name)
+        record = view.record(key) if key else None
+        if key is None or record is None or not place.top:
+            return frozenset()
+        return frozenset((key, item) for item in evidence.stale_ids(place, record))
 
     # ── writing ──────────────────────────────────────────────────────────────────────────
     def record(self, build: Callable[[View, Hand], tuple[T, Draft]]) -> T:

@@ -123,7 +123,6 @@ def _closing(view: View, hand: Hand, key: Key, facts: Facts, reason: str, state:
         "handover_name": h_fields["number_name"],
         "checkpoint_name": c_fields["number_name"],
         "position": asdict(facts.position),
-        "commits": c_fields["commits"],
         "files": record.get("files", []),
     }
     closing = hand.draft(

@@ -292,7 +292,6 @@ def close_session(me: Clone) -> None:
         "handover_name": "H-000001",
         "checkpoint_name": "C-000001",
         "position": POSITION,
-        "commits": [{"oid": HEAD, "subject": "Hash passwords with argon2id"}],
         "files": ["src/shop/login.py"],
     }
     key = layout.session_key("claude", "1")

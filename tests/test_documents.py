@@ -120,8 +120,9 @@ def test_a_snapshot_says_objective_state_next_action_and_where_the_repository_st
     ):
         assert said_ in stood
     assert "B-0001 The staging server refuses our key" in section(text, "Blockers")
-    assert "`3f2a9c1d7e6b` Hash passwords with argon2id" in section(text, "Commits")
-    assert "``src/shop/`odd` name|.py``" in section(text, "Changed paths")
+    commits = section(text, "Commits since the previous checkpoint here, by whomever")
+    assert "`3f2a9c1d7e6b` Hash passwords with argon2id" in commits
+    assert "``src/shop/`odd` name|.py``" in section(text, "Paths that differ since then")
 
 
 def test_a_handover_says_when_it_was_recovered_and_that_git_is_the_truth(files):

@@ -39,10 +39,10 @@ def checkpoint(record: Record, *, below_task: bool) -> bytes:
         f"**CHECKPOINT MISSING:** {inline(missing)}" if missing else "",
         *_body(record),
         section("Acceptance criteria", _criteria(record.get("criteria"))),
-        section("Completed", _plain(record.get("completed"))),
-        section("Evidence", _evidence(record.get("evidence"))),
+        section("Completed", [*_earlier(record, "completed"), *_plain(record.get("completed"))]),
+        section("Evidence", [*_earlier(record, "evidence"), *_evidence(record.get("evidence"))]),
         *_open(record),
-        section("Decisions", _named(record.get("decisions"), "title")),
+        section("Decisions", [*_earlier(record, "decisions"), *_named(record.get("decisions"), "title")]),
         *_work(record),
         *_last(record),
         joined(
@@ -88,13 +88,12 @@ def session(key: str, record: Record) -> bytes | None:
                 ("Client", inline(record.get("client", ""))),
                 ("Opened", when(record.get("at"))),
                 ("Closed", joined(when(closed.get("at")), inline(closed.get("reason") or ""))),
-                ("Turns", str(closed.get("turns", 0))),
+                ("Turns", inline(str(closed.get("turns", 0)), 20)),
                 ("Checkpoint", inline(closed.get("checkpoint_name") or "")),
                 ("Handover", inline(closed.get("handover_name") or "")),
             )
         ),
         section("Where the repository stood", position(closed.get("position"))),
-        section("Commits", _commits(closed.get("commits"))),
         section("Files", _paths(closed.get("files"))),
     )
 
@@ -138,13 +137,20 @@ def _last(record: Record) -> Iterable[str]:
 
 
 def _open(record: Record) -> Iterable[str]:
-    yield section("Blockers", _named(record.get("blockers"), "text"), "*None.*")
-    yield section("Open questions", _named(record.get("questions"), "text"), "*None.*")
+    for title, name in (("Blockers", "blockers"), ("Open questions", "questions")):
+        yield section(title, [*_named(record.get(name), "text"), *_earlier(record, name)], "*None.*")
 
 
 def _work(record: Record) -> Iterable[str]:
-    yield section("Commits", _commits(record.get("commits")))
-    yield section("Changed paths", _paths(record.get("changed")))
+    # Git tells what came since, not who did it: none of it is said to be the session's own work.
+    commits = [*_commits(record.get("commits")), *_earlier(record, "commits")]
+    yield section("Commits since the previous checkpoint here, by whomever", commits)
+    yield section("Paths that differ since then", _paths(record.get("changed")))
+
+
+def _earlier(record: Record, name: str) -> list[str]:
+    count = (record.get("left_out") or {}).get(name)
+    return [f"- *and {count:,} earlier*"] if count else []
 
 
 def _plain(rows: Json) -> list[str]:
