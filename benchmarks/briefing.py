@@ -5,6 +5,8 @@ The repository has a real history, its ledger an active task, a handover, a chec
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 from benchmarks.clock import Row, Side, bare, child, in_turn, ratio, ways
@@ -19,6 +21,10 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     small = grounds.ledger("briefing-small", 10)
     large = grounds.ledger("briefing-large", grounds.checkpoints)
     commands = ways("briefing")
+    for folder in (small, large):
+        said = subprocess.run(commands["script"], cwd=folder, capture_output=True, text=True, check=True).stdout
+        if "may be followed" not in said or "## Active task" not in said:
+            sys.exit(f"the briefing in {folder} is not one of a ledger in good order:\n{said}")
     sides = [child(bare(), small), *(child(command, small) for command in commands.values())]
     sides.append(child(commands["script"], large))
     base, script, isolated, grown = in_turn([Side(side) for side in sides], grounds.runs)

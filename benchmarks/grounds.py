@@ -23,8 +23,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from gitledger import discover, entries, ingest, layout, signing, tasks, wal
+from gitledger import discover, entries, ingest, layout, pins, signing, tasks, wal
 from gitledger.derive import Facts
+from gitledger.gitdir import GitDir
 from gitledger.ledger import Ledger
 from gitledger.view import View
 
@@ -78,6 +79,7 @@ class Grounds:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(built, folder, symlinks=True)
         settle(folder)
+        believe(folder)
         return folder
 
 
@@ -154,6 +156,15 @@ def grow(folder: str, checkpoints: int, turns: int, say: Callable[[str], None] =
     pack(folder)
 
 
+def believe(folder: str) -> None:
+    """Let this clone have verified the tip, as it has after any briefing: stand-ins would be checked each time anew."""
+    home, tip = discover.open(folder).desk.home, git(folder, "rev-parse", "refs/heads/ledger/main")
+    mine = pins.load(home.pins, home.name)
+    if mine is None:
+        raise SystemExit(f"{home.pins} has no pins: remove {folder} and run again")
+    pins.save(home.pins, home.name, mine.remember(tip))
+
+
 def pack(folder: str) -> None:
     """What `git gc` does, now."""
     git(folder, "gc", "--quiet", "--prune=now")
@@ -192,7 +203,7 @@ class Still(Ledger):
         super().__init__(ledger.desk, ledger.gitdir)
         self._here = Facts(ledger.position())
 
-    def facts(self, view: View) -> Facts:
+    def facts(self, view: View, place: GitDir | None = None) -> Facts:
         """Where the work tree stood."""
         return self._here
 
@@ -202,7 +213,7 @@ def hurried(ledger: Ledger) -> Iterator[None]:
     """Without fsync and ssh-keygen; `ledger` is one on pygit2, opened before."""
     import pygit2
 
-    signed = signing.sign(b"any", ledger.desk.writer.key)
+    signed = ledger.desk.writer.key.sign(b"any")
     stand_ins: tuple[tuple[ModuleType, str, Callable[..., object]], ...] = (
         (os, "fsync", lambda fd: None),
         (signing, "sign", lambda payload, key: stand_in(signed)),

@@ -26,11 +26,14 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     whole = on_disk(folder, refs)
     yield amount(f"{n:,} checkpoints and {n * 10:,} events after gc, per checkpoint", whole / n / 1024, "KiB", BYTES)
     for part, size in parts(folder, refs[0]).items():
-        yield amount(f"of it {part}", size / n / 1024, "KiB")
-    base, _ = peak(bare(), folder)
+        if size / n >= 100:
+            yield amount(f"of it {part}", size / n / 1024, "KiB")
+    base, _, _ = peak(bare(), folder)
     commands = (["fsck"], ["rebuild", "--check"], ["briefing"])
     for words in commands:
-        used, seconds = peak(ways(*words)["script"], folder)
+        used, seconds, status = peak(ways(*words)["script"], folder)
+        if status:  # an older gitledger built what was kept, and rendered otherwise
+            grounds.say(f"{' '.join(words)} found faults: remove the kept folder to build the ledger anew")
         what = f"{' '.join(words)} on {n * 10:,} events, peak of memory ({seconds:.1f} s)"
         yield amount(what, used, "MiB", MEMORY, f"{base:.1f} MiB")
 
@@ -62,14 +65,21 @@ def place(path: str) -> str:
     return f"{first}/" if "/" in path else "files at the top"
 
 
-def peak(command: list[str], folder: str) -> tuple[float, float]:
-    """The largest resident size of a command in MiB, and its seconds; its own children's are not added to it."""
+# A process of its own, and a small one: on Linux a child's peak begins at what its parent held when it forked.
+WATCH = """
+import resource, subprocess, sys
+status = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, status)
+"""
+
+
+def peak(command: list[str], folder: str) -> tuple[float, float, int]:
+    """The largest resident size of a command (or of a child of its own) in MiB, its seconds, and its exit status."""
     begun = time.monotonic()
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as started:
-        said = started.stdout.read() if started.stdout else b""
-        _, status, usage = os.wait4(started.pid, 0)
-        started.returncode = os.waitstatus_to_exitcode(status)
-    if started.returncode:
-        sys.exit(f"{' '.join(command)} exited {started.returncode}: {said.decode(errors='replace')[:500]}")
+    watch = [sys.executable, "-I", "-c", WATCH, *command]
+    said = subprocess.run(watch, cwd=folder, capture_output=True, text=True, check=True)
+    largest, status = map(int, said.stdout.split())
+    if status not in (0, 1):  # 1: a check found faults
+        sys.exit(f"{' '.join(command)} exited {status}: {said.stderr}")
     scale = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
-    return usage.ru_maxrss * scale / 2**20, time.monotonic() - begun
+    return largest * scale / 2**20, time.monotonic() - begun, status
