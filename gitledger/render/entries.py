@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gitledger.layout import Kind
 from gitledger.model import Record
-from gitledger.render.page import Link, code, facts, joined, page, prose, section, when
+from gitledger.render.page import Link, code, day, facts, joined, page, prose, section, when
 from gitledger.render.text import inline
 
 
@@ -61,4 +61,5 @@ def _text(record: Record, name: str) -> str:
 
 
 def _at(record: Record, name: str) -> str:
-    return f" {when(record.get(name))}" if record.get(name) else ""
+    at = record.get(name)
+    return f" {when(at)}" if day(at) else ""  # it stands in a heading, where nothing but a time may

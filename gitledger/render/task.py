@@ -182,7 +182,7 @@ def _criteria(task: Record) -> list[str]:
         shown = f"{criterion.state}: {_words(criterion.proof)}" if criterion.proof else "no evidence yet"
         lines.append(f"- [{'x' if criterion.met else ' '}] {inline(criterion.text)} — {shown}")
     dropped = [row for row in task.listed("criteria") if row.get("dropped")]
-    return lines + [f"- ~~{inline(row.get('text', ''))}~~ dropped" for row in dropped]
+    return lines + [f"- ~~{inline(row.get('text', '')) or 'no text'}~~ dropped" for row in dropped]
 
 
 def _links(task: Record, link: Link, kind: str) -> list[str]:

@@ -23,7 +23,7 @@ _PUNCTUATION = "!-/:-@\\[-`{-~"
 # themselves and stay readable: paths, names and arrows are most of what is shown.
 _INLINE = re.compile(
     r"(?P<mention>(?<![A-Za-z0-9_])@[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?)"
-    rf"|(?P<escape>\\(?=[{_PUNCTUATION}]|\Z)|[`*\[\]|~$]|(?<![^\W_])_+|_++(?![^\W_])|!(?=\[)|\A[#+=>-])"
+    rf"|(?P<escape>\\(?=[{_PUNCTUATION}]|\Z)|[`*\[\]|~$]|(?<![^\W_])_+|_++(?![^\W_])|!(?=\[)|\A[#+=>-]|(?<= )#+\Z)"
     r"|(?P<number>\A\d{1,9}(?=[.)]))"
     r"|<|&(?=#?\w{1,32};)"
 )
