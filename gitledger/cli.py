@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "search": "Find records that hold a text.",
     "journal": "Print journalled events.",
     "verify": "Check signatures from the tip to the first commit.",
+    "trust": "List, add and revoke the keys that this machine believes.",
     "fsck": "Check documents and journals against records.",
     "rebuild": "Make the whole tree from the journal alone.",
     "compaction": "Let one compaction through where no checkpoint can be made.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from gitledger import config, genesis, gitdir, identity, layout, objects, schema, signing
@@ -99,11 +100,14 @@ def init(
     own = signers(me, name, policy, environ) if me else ()
     titled = title or os.path.basename(found.top) or name
 
-    def another(writer: str) -> tuple[str, signing.Signer]:
-        path = signing.new_key(writer, environ)
-        return path, signing.KeySigner(path)
-
+    another = partial(new_key, environ=environ)
     return genesis.begin(found, store, name, titled, mint or Mint(), own, new, another, expect=expect)
+
+
+def new_key(writer: str, *, environ: Mapping[str, str] = os.environ) -> tuple[str, signing.Signer]:
+    """A new key for one writer: the path of its file, and its signer."""
+    path = signing.new_key(writer, environ)
+    return path, signing.KeySigner(path)
 
 
 def ledger_policy(store: Store) -> dict[str, object]:

@@ -166,8 +166,9 @@ def _words(divergence: Divergence) -> str:
 def revocation(writer: Record) -> dict[str, Json] | None:
     """What a writer's record says of its key's end, `{at, by}`, or None; any other writer's word counts for nothing."""
     value, stamp = writer.fields.get("revoked", (None, None))
-    own = stamp is not None and layout.writer_key(stamp.writer) == writer.key
-    return value if own and isinstance(value, dict) else None
+    if value is None or stamp is None or layout.writer_key(stamp.writer) != writer.key:
+        return None
+    return value if value and isinstance(value, dict) else {"at": "", "by": stamp.writer}
 
 
 # ── which handover ───────────────────────────────────────────────────────────────────────────

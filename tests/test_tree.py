@@ -342,10 +342,28 @@ def test_signers_hold_a_line_for_each_writer_and_nothing_that_a_field_smuggles_i
 
 def test_a_revoked_key_is_good_for_what_it_signed_before_only():
     one, _ = genesis()
-    one.say({"writer:aaaaaa": Change({"revoked": "2026-11-30T10:11:12.000Z"})})
-    assert b'namespaces="git",valid-before="20261130101112Z" ssh-ed25519' in one.files["keys/allowed_signers"]
+    one.say({"writer:aaaaaa": Change({"revoked": {"at": "2026-11-30T10:11:12.000Z", "by": "aaaaaa"}})})
+    before = b'namespaces="git",valid-before="20261130111112Z" ssh-ed25519'
+    assert before in one.files["keys/allowed_signers"]
     one.say({"writer:aaaaaa": Change({"revoked": True})})
     assert one.files["keys/allowed_signers"] == b""
+
+
+def test_only_a_writer_itself_ends_its_key():
+    one, other = genesis()
+    before = one.files["keys/allowed_signers"]
+    one.hear([other.say({"writer:aaaaaa": Change({"revoked": {"at": "2026-11-30T10:11:12.000Z", "by": "aaaaaa"}})})])
+    assert one.files["keys/allowed_signers"] == before
+
+
+def test_a_key_that_was_replaced_stays_for_what_it_signed_before():
+    one, _ = genesis()
+    old = {"public_key": "ssh-ed25519 " + "B" * 68, "fingerprint": "SHA256:x", "until": "2026-11-30T23:59:59.999Z"}
+    one.say({"writer:aaaaaa": Change({}, {"keys": {"k1@aaaaaa": old, "k2@aaaaaa": {**old, "until": "soon"}}})})
+    lines = one.files["keys/allowed_signers"].decode().splitlines()
+    assert lines[0] == f'aaaaaa@ledger namespaces="git",valid-before="20261201005959Z" ssh-ed25519 {"B" * 68}'
+    assert len(lines) == 2
+    assert "valid-before" not in lines[1]
 
 
 CONFIGS = st.dictionaries(

@@ -59,7 +59,7 @@ def command(ctx: click.Context, name: str, project: str | None, expect: str, as_
     if begun.joined:
         rows.append(f"Begun by: {first.writer} with the key {first.fingerprint}")
     if begun.joined and first.fingerprint != begun.fingerprint:
-        rows.append(f"Next:     compare that key with its owner, then gitledger trust add {first.writer}")
+        rows.append("Next:     compare that key with what its owner reads; whom to believe: gitledger trust list")
     elif begun.joined:
         rows.append("Next:     gitledger status")
     else:

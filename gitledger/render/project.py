@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
+from gitledger import trust
 from gitledger.model import Json, Record
 from gitledger.render.page import Link, code, facts, joined, page, prose, section, when
 from gitledger.render.text import inline
@@ -98,26 +100,33 @@ def readme(record: Record | None) -> bytes:
 
 
 def allowed_signers(writers: Iterable[Record | None]) -> bytes:
-    """keys/allowed_signers for ssh-keygen and git: a line for each writer's key, in the order given.
+    """keys/allowed_signers for ssh-keygen and git: a line for each writer's key, and for each that it had before.
 
-    A key that was revoked stays, good for signatures of before, where the time of that is known; else it is left out.
+    A key that was replaced or revoked stays, good for signatures of before, where the time of that is known; else it
+    is left out. Stock tools go by a commit's own date; the place in the chain is what gitledger goes by.
     """
     lines = []
     for writer in writers:
         if writer is None:
             continue
-        principal, key = writer.get("principal"), writer.get("public_key")
-        found = _PUBLIC_KEY.match(key) if isinstance(key, str) else None
-        if not (found and isinstance(principal, str) and _PRINCIPAL.match(principal)):
+        principal, ended = writer.get("principal"), trust.revocation(writer)
+        if not (isinstance(principal, str) and _PRINCIPAL.match(principal)):
             continue  # anything else could be read as options of ssh-keygen's, or as a line of its own
-        until = ""
-        if writer.get("revoked"):
-            stamp = re.sub(r"\D", "", str(writer.get("revoked")))[:14]
-            if len(stamp) < 14:
-                continue
-            until = f',valid-before="{stamp}Z"'
-        lines.append(f'{principal} namespaces="git"{until} {found[1]} {found[2]}\n')
+        rows = [(row.get("public_key"), _before(row.get("until"))) for row in writer.listed("keys")]
+        rows.append((writer.get("public_key"), _before(ended.get("at")) if ended else ""))
+        for key, before in rows:
+            found = _PUBLIC_KEY.match(key) if isinstance(key, str) else None
+            if found and before is not None:
+                lines.append(f'{principal} namespaces="git"{before} {found[1]} {found[2]}\n')
     return "".join(lines).encode()
+
+
+def _before(at: Json) -> str | None:
+    # The commit that ends a key is signed by it, a little after the event's own time.
+    then = trust.milliseconds(at) if isinstance(at, str) else None
+    if then is None:
+        return None
+    return datetime.fromtimestamp((then + trust.HOUR) // 1000, UTC).strftime(',valid-before="%Y%m%d%H%M%SZ"')
 
 
 def config_yaml(fields: Mapping[str, Json]) -> bytes:
