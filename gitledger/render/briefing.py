@@ -59,6 +59,11 @@ class _Part:
     lead: str = ""
     label: str = ""
 
+    def plain(self) -> _Part:
+        """The same with each head, item and name visible and on one line: whoever wrote a name, it makes no line."""
+        head, items = tuple(map(_one, self.head)), tuple(map(_one, self.items))
+        return replace(self, head=head, items=items, name=_one(self.name), rest=_one(self.rest))
+
     def count(self) -> int:
         """How many items there are, those that were never handed in too."""
         return max(self.total, len(self.items))
@@ -77,7 +82,7 @@ class _Plan:
 def briefing(facts: Briefing, lines: int = 60, chars: int = 9_000) -> str:
     """The briefing in at most `lines` lines and `chars` characters, its last line end counted."""
     lines, chars = max(lines, LEAST_LINES), max(chars, LEAST_CHARS)
-    parts = _parts(facts)
+    parts = [part.plain() for part in _parts(facts)]
     longest = max(len(part.lead) for part in parts)
 
     def fits(plan: _Plan) -> bool:
@@ -208,7 +213,7 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[_Part]
             f"{met}{', still open:' if still else ''}" if task.criteria else "No acceptance criteria are recorded.",
         ),
         tuple(
-            f"- {c.name} {_quoted(c.text, 200)} {c.state}{': ' + _quoted(c.proof, 120) if c.proof else ''}"
+            f"- {line(c.name, 40)} {_quoted(c.text, 200)} {c.state}{': ' + _quoted(c.proof, 120) if c.proof else ''}"
             for c in still[:LISTED]
         ),
         len(still),
@@ -317,12 +322,16 @@ def _newest(facts: Briefing) -> _Part:
     head = ["## No checkpoint yet."]
     if newest:
         head = [
-            f"## Newest checkpoint {newest.name}, {line(newest.age, 40)}",
+            f"## Newest checkpoint {line(newest.name, 40)}, {line(newest.age, 40)}",
             f"{line(newest.digest, 80)} {line(newest.path, 200)}",
         ]
     if facts.pending:
         head.append(pending(facts.pending))
     return _Part(tuple(head), name="newest checkpoint", rest="gitledger status", rank=6)
+
+
+def _one(text: str) -> str:
+    return visible(text).replace("\n", " ")
 
 
 def _lines(rows: Sequence[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from gitledger.render.facts import (
     signature,
     work_tree,
 )
-from gitledger.render.text import line
+from gitledger.render.text import line, visible
 
 SHOWN = 5
 """How many lines of a kind a status shows before it says how many more there are."""
@@ -39,7 +39,8 @@ def pointer(name: str, task: str | None, path: str, digest: str, next_action: st
 
 def status(facts: Briefing) -> str:
     """Where the work stands, for a person: the facts of a briefing without its fences, at most a screen long."""
-    return "".join(f"{word:<{_MARGIN}}{text}".rstrip() + "\n" for word, text in _rows(facts))
+    rows = ((word, visible(text).replace("\n", " ")) for word, text in _rows(facts))  # whoever wrote a name in it
+    return "".join(f"{word:<{_MARGIN}}{text}".rstrip() + "\n" for word, text in rows)
 
 
 def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
@@ -64,7 +65,8 @@ def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
         yield from _listed("STALE", facts.stale, "")
     yield from _listed("Attention", [finding_line(finding) for finding in facts.findings], "nothing needs you")
     newest = facts.checkpoint
-    yield "Checkpoint", f"{newest.name}, {line(newest.age, 40)}, {line(newest.digest, 80)}" if newest else "none yet"
+    said = f"{line(newest.name, 40)}, {line(newest.age, 40)}, {line(newest.digest, 80)}" if newest else "none yet"
+    yield "Checkpoint", said
     if facts.pending:
         yield "", pending(facts.pending)
 
