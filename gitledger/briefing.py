@@ -6,13 +6,15 @@ Best effort: what cannot be read is a finding in the briefing, and the session s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from gitledger import authority, evidence, handovers, layout, objects, proof, tasks, trust
 from gitledger.authority import Assessment
 from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
-from gitledger.model import Finding, Json, Key, Oid, Position, Record
+from gitledger.model import DETACHED, UNBORN, Field, Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
 from gitledger.render.briefing import ActiveTask, Briefing, Checkpoint, Handover, Waiting
 from gitledger.view import View
@@ -52,39 +54,45 @@ def gather(
     here = ledger.position()
     assessment = _try(found, "signatures", lambda: authority.assess(ledger.desk, tip), Assessment("unverifiable"))
     found += assessment.findings
+    believe = partial(_believed, assessment)
     key = _try(found, "active task", lambda: tasks.active(view, ledger.desk.writer.id, here.worktree), None)
-    record = _try(found, "active task", lambda: view.record(key), None) if key else None
+    whole = _try(found, "active task", lambda: view.record(key), None) if key else None
+    record = believe(whole) if whole else None
     nothing: Selected = (None, None, [], [])
     selected = _try(found, "handovers", lambda: handovers.selected(ledger, view, here, assessment), nothing)
     chosen, tier, choices, broken = selected
     found += broken
     idle: tuple[tuple[Waiting, ...], int] = ((), 0)
-    waiting, total = _try(found, "blockers", lambda: _waiting(view, key, assessment), idle)
+    waiting, total = _try(found, "blockers", lambda: _waiting(view, key, believe), idle)
     pieces = record.listed("evidence") if record else []
     unchecked: list[dict[str, Json]] = []
     changed = _try(found, "evidence", lambda: evidence.stale(ledger.gitdir, pieces), unchecked)
     stale = tuple(dict.fromkeys(f"{piece['path']} has changed since" for piece in changed))
     stale_ids = frozenset(str(piece["id"]) for piece in changed)
-    project = _try(found, "project", lambda: view.record(layout.PROJECT), None)
-    if project and (missing := project.get("missing")):
-        text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
+    about = _try(found, "project", lambda: view.record(layout.PROJECT), None) or Record(layout.PROJECT)
+    project = believe(about)
+    if about.get("missing"):
+        text = "a compaction went through without one, says a writer that is not trusted here"
+        if missing := project.get("missing"):
+            text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
+    withheld = _overtaken(record, chosen, choices, assessment) if record else ""
     return Briefing(
         position=here,
         ledger=view.manifest.name,
-        project=project.text("title") if project else "",
+        project=_said(about, project, "title"),
         session=session,
         client=client,
         source=source,
-        task=_task(view, record, assessment, _overtaken(record, chosen, choices), stale_ids) if record else None,
+        task=_task(view, whole, record, withheld, stale_ids) if whole and record else None,
         waiting=waiting,
         waiting_total=total,
-        handover=_handover(ledger, view, chosen, tier or 0) if chosen else None,
-        elsewhere=_elsewhere(view, choices),
-        verified=_verified(record, stale_ids, here) if record else (),
+        handover=_handover(ledger, view, chosen, tier or 0, here) if chosen else None,
+        elsewhere=_elsewhere(view, choices, assessment),
+        verified=_verified(whole, record, stale_ids, here) if whole and record else (),
         stale=stale,
         findings=tuple(found),
-        checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, project), None),
+        checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, about, project), None),
         pending=len(ledger.pending),
         more=MORE,
     )
@@ -112,40 +120,63 @@ def _try(found: list[Finding], where: str, ask: Callable[[], T], otherwise: T) -
         return otherwise
 
 
-def _trusted(record: Record, names: Iterable[str], assessment: Assessment) -> bool:
-    writers = {record.fields[name][1].writer for name in names if name in record.fields}
-    return all(assessment.of(writer) == "verified" for writer in writers)
+def _believed(assessment: Assessment, record: Record) -> Record:
+    """What trusted writers said of a record: every field goes by the writer of its own stamp.
+
+    Of a criterion its text decides, and what others set of it is left out; any other item is one statement, and
+    stands whole or not at all.
+    """
+
+    def good(field: Field) -> bool:
+        return assessment.of(field[1].writer) == "verified"
+
+    items: dict[str, dict[str, dict[str, Field]]] = {}
+    for name, listed in record.items.items():
+        items[name] = {}
+        for item, fields in listed.items():
+            kept = {one: field for one, field in fields.items() if good(field)}
+            if "text" in kept if name == "criteria" else len(kept) == len(fields):
+                items[name][item] = kept
+    return Record(record.key, {name: field for name, field in record.fields.items() if good(field)}, items)
 
 
-def _overtaken(record: Record, chosen: handovers.Judged | None, choices: list[trust.Choice]) -> str:
-    # A next action that was set before the newest handover stood beside it then, and is worth no more than it is.
-    if not choices or (chosen and chosen.verdict.trusted):
+def _said(whole: Record, believed: Record, name: str) -> str | None:
+    """A field's text; None where it is there and whoever set it is not believed."""
+    return None if name in whole.fields and name not in believed.fields else believed.text(name)
+
+
+def _overtaken(
+    record: Record, chosen: handovers.Judged | None, choices: list[trust.Choice], assessment: Assessment
+) -> str:
+    # A next action that was set before the newest handover stood beside it then, and is worth no more than it is. A
+    # stranger's handover says nothing of it.
+    known = [one.candidate for one in choices if assessment.of(one.candidate.stamp.writer) == "verified"]
+    if not known or (chosen and chosen.verdict.trusted):
         return ""
-    newest = max((choice.candidate for choice in choices), key=lambda one: one.created_at)
+    newest = max(known, key=lambda one: one.created_at)
     if str(record.get("next_at") or record.get("at") or "") > newest.created_at:
         return ""
-    if chosen:
+    if chosen and chosen.verdict.authenticity == "verified":
         return chosen.verdict.withheld[0]
     return f"different_context: last worked on {newest.branch or 'no branch'}"
 
 
-def _task(view: View, record: Record, assessment: Assessment, withheld: str, stale: frozenset[str]) -> ActiveTask:
-    writers = {s.writer for fields in record.items.get("criteria", {}).values() for _, s in fields.values()}
-    trusted = all(assessment.of(writer) == "verified" for writer in writers)
+def _task(view: View, whole: Record, record: Record, withheld: str, stale: frozenset[str]) -> ActiveTask:
+    shown = tuple(proof.criteria(record, stale))
     return ActiveTask(
-        view.name(record.key),
-        record.text("title"),
-        record.text("status"),
-        record.text("goal"),
-        tuple(proof.criteria(record, stale)),
-        tasks.next_action(record),
-        trusted and _trusted(record, ("title", "goal", "next"), assessment),
+        view.name(whole.key),
+        _said(whole, record, "title"),
+        _said(whole, record, "status"),
+        _said(whole, record, "goal"),
+        shown,
+        None if _said(whole, record, "next") is None else tasks.next_action(record),
+        len(proof.criteria(whole)) - len(shown),
         withheld,
     )
 
 
-def _waiting(view: View, task: Key | None, assessment: Assessment) -> tuple[tuple[Waiting, ...], int]:
-    rows: list[tuple[bool, str, Waiting]] = []
+def _waiting(view: View, task: Key | None, believe: Callable[[Record], Record]) -> tuple[tuple[Waiting, ...], int]:
+    rows: list[tuple[bool, str, Key, str]] = []
     total = 0
     record = view.record(task) if task else None
     links = [link for link in record.listed("links") if link.get("open")] if record else []
@@ -154,40 +185,62 @@ def _waiting(view: View, task: Key | None, assessment: Assessment) -> tuple[tupl
         total += count
         own = [str(link["id"]) for link in links if link.get("kind") == kind.word]  # however old
         for key, row in {**{one: found for one in own if (found := view.row(one))}, **dict(listed)}.items():
-            trusted = assessment.of(row["born"][1]) == "verified" if row["born"] else False
-            rows.append(
-                (row.get("task") == task, row["at"], Waiting(view.name(key), str(row["title"]), kind.word, trusted))
-            )
+            rows.append((row.get("task") == task, row["at"], key, kind.word))
     rows.sort(key=lambda r: (r[0], r[1]), reverse=True)  # the task's own first, then the newest
-    return tuple(w for _, _, w in rows[: rendered.BLOCKED_SHOWN]), total
+    shown = []
+    for _, _, key, word in rows[: rendered.BLOCKED_SHOWN]:
+        try:
+            whole = view.need(key)
+            shown.append(Waiting(view.name(key), _said(whole, believe(whole), "title"), word))
+        except LedgerError:  # damaged, which fsck names; the others are not hidden by it
+            shown.append(Waiting(view.name(key), None, word))
+    return tuple(shown), total
 
 
-def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int) -> Handover:
-    fields = chosen.fields
+def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int, here: Position) -> Handover:
+    known = chosen.verdict.authenticity == "verified"
+    fields = chosen.fields if known else {}
+    at = str(chosen.fields.get("at", "")) if known or trust.milliseconds(str(chosen.fields.get("at"))) else ""
+    named = str(chosen.fields.get("task_name", ""))
     return Handover(
         name=view.name(chosen.key),
         tier=tier,
-        at=str(fields.get("at", "")),
-        age=trust.age_words(str(fields.get("at", "")), ledger.desk.mint.now_ms()),
+        at=at,
+        age=trust.age_words(at, ledger.desk.mint.now_ms()),
         client=str(fields.get("client", "")),
-        writer=str(fields.get("by", "")),
-        task_name=str(fields.get("task_name", "")),
+        writer=chosen.writer,
+        task_name=named if known or layout.parse_id(named) else "",
         objective=str(fields.get("objective", "")),
         state=tuple(str(row) for row in fields.get("state", ())),
         next=str(fields.get("next", "")),
         verdict=chosen.verdict,
-        recorded=chosen.recorded,
+        recorded=chosen.recorded if known else _plain(chosen.recorded, here),
     )
 
 
-def _elsewhere(view: View, choices: list[trust.Choice]) -> tuple[str, ...]:
-    rows = [c.candidate for c in choices if c.tier is None]
-    return tuple(f"{view.name(one.key)} on {one.branch or 'no branch'}" for one in rows)
+def _plain(recorded: Position, here: Position) -> Position:
+    """A stranger's position without the names that it could have chosen as it liked."""
+    branch = recorded.branch if recorded.branch in (here.branch, DETACHED) else "another branch"
+    head = recorded.head if objects.is_oid(recorded.head) or recorded.head == UNBORN else ""
+    return replace(recorded, branch=branch, head=head, worktree="", operation="")
 
 
-def _verified(record: Record, stale: frozenset[str], here: Position) -> tuple[str, ...]:
-    rows = [proof.words(p) + _where(p, here) for p, shown in proof.states(record, stale) if shown == "verified"]
-    return tuple(rows[-5:])
+def _elsewhere(view: View, choices: list[trust.Choice], assessment: Assessment) -> tuple[str, ...]:
+    rows = []
+    for one in (choice.candidate for choice in choices if choice.tier is None):
+        if assessment.of(one.stamp.writer) == "verified":
+            rows.append(f"{view.name(one.key)} on {one.branch or 'no branch'}")
+        else:
+            rows.append(f"{view.name(one.key)} of writer {one.stamp.writer}, which is not trusted here")
+    return tuple(rows)
+
+
+def _verified(whole: Record, record: Record, stale: frozenset[str], here: Position) -> tuple[str, ...]:
+    rows = [proof.words(p) + _where(p, here) for p, shown in proof.states(record, stale) if shown == "verified"][-5:]
+    strange = len(whole.items.get("evidence", {})) - len(record.items.get("evidence", {}))
+    if strange:
+        rows.append(f"{strange:,} more by writers that are not trusted here, which shows nothing")
+    return tuple(rows)
 
 
 def _where(piece: dict[str, Json], here: Position) -> str:
@@ -198,14 +251,16 @@ def _where(piece: dict[str, Json], here: Position) -> str:
     return f", {at}{', in a dirty tree' if piece.get('dirty') else ''}"
 
 
-def _checkpoint(ledger: Ledger, tip: Oid, project: Record | None) -> Checkpoint | None:
-    pointer = project.get("checkpoint") if project else None
+def _checkpoint(ledger: Ledger, tip: Oid, whole: Record, project: Record) -> Checkpoint | None:
+    pointer = whole.get("checkpoint")
     if not pointer:
         return None
+    known = "checkpoint" in project.fields
     commit = introduced(ledger, tip, pointer["path"])
+    name = str(pointer["name"])
     return Checkpoint(
-        name=pointer["name"],
-        path=pointer["path"],
+        name=name if known or layout.parse_id(name) else "by a writer that is not trusted here",
+        path=pointer["path"] if known else None,
         digest=f"{ledger.desk.store.algorithm}:{commit}" if commit else "",
         at=pointer["at"],
         age=trust.age_words(pointer["at"], ledger.desk.mint.now_ms()),

@@ -15,12 +15,13 @@ from gitledger.view import View
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A handover with its verdict at this moment."""
+    """A handover with its verdict at this moment; `writer` is who wrote it by its stamps, "" for more than one."""
 
     key: Key
     fields: dict[str, Json]
     recorded: Position
     verdict: Verdict
+    writer: str = ""
 
 
 def candidates(view: View, branch: str) -> list[Candidate]:
@@ -58,6 +59,7 @@ def judge(ledger: Ledger, view: View, key: Key, here: Position, assessment: Asse
     elif same and recorded.branch != here.branch and DETACHED not in (recorded.branch, here.branch):
         merged = worktree.merged(ledger.gitdir, recorded, here)
     writers = {stamp.writer for _, stamp in record.fields.values()}
+    writer = writers.pop() if len(writers) == 1 else ""
     policy = ledger.desk.config.freshness
     return Judged(
         key,
@@ -71,8 +73,9 @@ def judge(ledger: Ledger, view: View, key: Key, here: Position, assessment: Asse
                 fresh_hours=policy.fresh_hours,
                 stale_hours=policy.stale_hours,
             ),
-            assessment.of(writers.pop() if len(writers) == 1 else ""),
+            assessment.of(writer),
         ),
+        writer,
     )
 
 

@@ -1,6 +1,7 @@
 """What a briefing and a status tell of, as plain values, and the sentences that both make of them. Pure.
 
-The caller gathers; nothing here looks anything up. Texts are as the records hold them: whoever shows one escapes it.
+The caller gathers; nothing here looks anything up. Texts are as the records hold them: whoever shows one escapes it. A
+text that is None is there and withheld, because its writer is not trusted here.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from gitledger.render.text import line
 
 @dataclass(frozen=True, slots=True)
 class ActiveTask:
-    """The task that this work tree is at. `trusted` is false where its free text is another's, not yet accepted.
+    """The task that this work tree is at; `strange` criteria more are by writers that are not trusted here.
 
     `withheld` says why its next action is not to be followed: it is older than a handover that is not, or "".
     """
 
     name: str
-    title: str
-    status: str = "active"
-    goal: str = ""
+    title: str | None
+    status: str | None = "active"
+    goal: str | None = ""
     criteria: tuple[Criterion, ...] = ()
-    next: str = ""
-    trusted: bool = True
+    next: str | None = ""
+    strange: int = 0
     withheld: str = ""
 
 
@@ -34,9 +35,8 @@ class Waiting:
     """An open blocker or question; `kind` is its word."""
 
     name: str
-    text: str
+    text: str | None
     kind: str = "blocker"
-    trusted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Checkpoint:
     """The newest checkpoint; `digest` is its commit with the algorithm, `sha1:9f3c…`."""
 
     name: str
-    path: str
+    path: str | None
     digest: str
     at: str
     age: str
@@ -79,7 +79,7 @@ class Briefing:
 
     position: Position
     ledger: str = "main"
-    project: str = ""
+    project: str | None = ""
     session: str = ""
     client: str = ""
     source: str = ""

@@ -45,7 +45,7 @@ def status(facts: Briefing) -> str:
 
 def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
     here = facts.position
-    yield "Project", f"{line(facts.project, 100) or 'no title'} (ledger/{line(facts.ledger, 63)})"
+    yield "Project", f"{_text(facts.project, 100) or 'no title'} (ledger/{line(facts.ledger, 63)})"
     where = [f"{branch(here)} at {short(here.head)}, {dirtiness(here)}"]
     if here.worktree != "main":
         where.append(f"work tree {line(here.worktree, 60)}")
@@ -76,22 +76,24 @@ def _task(facts: Briefing) -> Iterator[tuple[str, str]]:
     if task is None:
         yield "Task", "none is active; start one with: gitledger task start ID"
         return
-    yield "Task", f"{task.name} {_text(task.title, 120, task.trusted)} ({line(task.status, 20)})"
+    yield "Task", f"{task.name} {_text(task.title, 120)} ({_text(task.status, 20)})"
     if task.withheld:
         yield "Next", f"withheld: {line(task.withheld, 160)}; shown by: gitledger task show {task.name}"
     else:
         nothing = f"none recorded; set it with: gitledger task next {task.name} TEXT"
-        yield "Next", _text(task.next, 300, task.trusted) or nothing
+        yield "Next", _text(task.next, 300) or nothing
     still = [criterion for criterion in task.criteria if not criterion.met]
     if task.criteria:
         yield "Acceptance", f"{len(task.criteria) - len(still):,} of {len(task.criteria):,} criteria met"
-    rows = [f"{c.name} {_text(c.text, 120, task.trusted)} ({c.state})" for c in still]
+    if task.strange:
+        yield "", f"{task.strange:,} more by writers that are not trusted here"
+    rows = [f"{c.name} {line(c.text, 120)} ({c.state})" for c in still]
     yield from (("", row) for _, row in _listed("", rows, "") if rows)
 
 
 def _waiting(facts: Briefing) -> Iterator[tuple[str, str]]:
     total = max(facts.waiting_total, len(facts.waiting))
-    rows = [f"{w.name} {line(w.kind, 20)}: {_text(w.text, 160, w.trusted)}" for w in facts.waiting]
+    rows = [f"{w.name} {line(w.kind, 20)}: {_text(w.text, 160)}" for w in facts.waiting]
     yield from _listed("Blocked", rows, "nothing is waiting", total)
 
 
@@ -114,7 +116,7 @@ def _found(facts: Briefing, found: Handover) -> Iterator[tuple[str, str]]:
     if not verdict.trusted:
         yield from (("", f"withheld: {line(reason, 200)}") for reason in verdict.withheld)
         yield "", f"its next action is shown by: gitledger handover show {found.name}"
-    elif not (facts.task and facts.task.next.strip() == found.next.strip()):
+    elif not (facts.task and (facts.task.next or "").strip() == found.next.strip()):
         yield "", f"next action: {line(found.next, 300) or 'none'}"
 
 
@@ -127,5 +129,5 @@ def _listed(word: str, rows: Sequence[str], empty: str, total: int = 0) -> Itera
         yield (word if n == 0 else ""), row
 
 
-def _text(text: str, limit: int, trusted: bool) -> str:
-    return line(text, limit) if trusted else "(withheld: its writer is not trusted here)"
+def _text(text: str | None, limit: int) -> str:
+    return "(withheld: its writer is not trusted here)" if text is None else line(text, limit)
