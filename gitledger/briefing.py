@@ -211,7 +211,7 @@ def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int, h
         writer=chosen.writer,
         task_name=named if known or layout.parse_id(named) else "",
         objective=str(fields.get("objective", "")),
-        state=tuple(str(row) for row in fields.get("state", ())),
+        state=tuple(map(str, state)) if isinstance(state := fields.get("state"), list) else (),
         next=str(fields.get("next", "")),
         verdict=chosen.verdict,
         recorded=chosen.recorded if known else _plain(chosen.recorded, here),

@@ -61,7 +61,7 @@ def checkpoint(
     task = told.task or tasks.active(view, hand.writer, hand.worktree)
     fields = _body(view, hand, facts, task, session, told)
     before = view.record(layout.worktree_key(hand.writer, hand.worktree))
-    previous = before.get("checkpoint") if before else None
+    previous = before.text("checkpoint") if before else ""
     fields |= {
         "number_name": key.partition("@")[0],
         "reason": reason,
@@ -148,7 +148,9 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
     state = _state(record, criteria, told)
     completed = [row.get("text", "") for row in record.listed("completed")]
     evidence = [{"text": proof.words(piece), "state": shown} for piece, shown in proof.states(record, stale)]
-    decisions = [{"id": view.name(row["id"]), "title": row["title"]} for row in linked if row["kind"] == "decision"]
+    decisions = [
+        {"id": view.name(row["id"]), "title": row.get("title", "")} for row in linked if row.get("kind") == "decision"
+    ]
     blockers, questions = _open(view, layout.BLOCKER, linked), _open(view, layout.QUESTION, linked)
     sizes = {
         "completed": len(completed),
@@ -206,7 +208,7 @@ def _state(task: Record, criteria: list[proof.Criterion], told: Told) -> list[st
 
 def _open(view: View, kind: Kind, linked: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], int]:
     # The task's own come first, however old; what belongs to no task or another one still stops the project.
-    own = [row["id"] for row in linked if row["kind"] == kind.word][::-1]
+    own = [row["id"] for row in linked if row.get("kind") == kind.word][::-1]
     rows, count = view.open_rows(kind, LISTED)
     keys = list(dict.fromkeys([*own, *(key for key, _ in rows)]))[:LISTED]
     titles = {key: row["title"] for key in keys if (row := view.row(key))}

@@ -80,7 +80,7 @@ def path(gitdir: GitDir, name: str) -> dict[str, Json]:
 
 def stale(gitdir: GitDir, pieces: list[dict[str, Json]]) -> list[dict[str, Json]]:
     """The pieces whose file has other content now, or is gone; the newest piece of a path speaks for its criterion."""
-    newest = {(p["path"], p.get("criterion")): p for p in pieces if p.get("kind") == "path"}
+    newest = {(p.get("path", ""), p.get("criterion")): p for p in pieces if p.get("kind") == "path"}
     blobs = {name: worktree.blob_id(gitdir, name) for name, _ in newest}
     return [piece for (name, _), piece in newest.items() if blobs[name] != piece.get("blob")]
 

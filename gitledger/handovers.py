@@ -49,7 +49,7 @@ def choose(ledger: Ledger, view: View, here: Position) -> list[Choice]:
 def judge(ledger: Ledger, view: View, key: Key, here: Position, assessment: Assessment) -> Judged:
     """A handover's (or checkpoint's) verdict: divergence, freshness and authenticity, each on its own."""
     record = view.need(key)
-    fields = {name: value for name, (value, _) in record.fields.items()}
+    fields = record.values()
     recorded = read_position(fields["position"])
     same = fields.get("ledger") == view.manifest.uuid
     relation: Relation | None = None
@@ -94,7 +94,7 @@ def selected(
         key = choice.candidate.key
         try:
             return judge(ledger, view, key, here, assessment), choice.tier, choices, faults
-        except (LedgerError, KeyError, TypeError, ValueError) as e:
+        except (LedgerError, AttributeError, KeyError, TypeError, ValueError) as e:
             faults.append(Finding("broken record", view.name(key), str(e), "run: gitledger fsck"))
     return None, None, choices, faults
 

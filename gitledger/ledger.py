@@ -272,14 +272,14 @@ class Ledger:
         made = [key for event in written.events for key in event.records if key[:1] in kinds and key[1:2] == "-"]
         newest = [key for key in made if key[:1] == "H"] or made
         key = newest[-1]
-        fields = {name: value for name, (value, _) in written.view.need(key).fields.items()}
+        record = written.view.need(key)
         return Pointer(
             written.view.name(key),
-            fields["task_name"],
+            record.text("task_name"),
             f"{written.view.stem(key)}.md",
             written.commit,
             self.desk.store.algorithm,
-            fields["next"],
+            record.text("next"),
             key,
         )
 
@@ -287,7 +287,7 @@ class Ledger:
         """The tip's own checkpoint, where it was made for this session's compaction and nothing happened since."""
         project = view.record(layout.PROJECT)
         pointer: Json = project.get("checkpoint") if project else None
-        record = view.record(pointer["key"]) if pointer else None
+        record = view.record(str(pointer.get("key"))) if isinstance(pointer, dict) else None
         if record is None or (record.get("session"), record.get("reason")) != (session, "compact") or self._news():
             return []
         tip, get = self.tip(), self.desk.store.get
@@ -312,9 +312,10 @@ class Ledger:
 
 
 def read_position(value: Mapping[str, Json]) -> Position:
-    """A recorded position; unknown fields of a later version are left out."""
-    known = {name: value[name] for name in Position.__dataclass_fields__ if name in value}
-    return Position(**known)
+    """A recorded position; unknown fields, and those that another program set to another kind, are left out."""
+    empty = Position("", "")
+    given = {name: value[name] for name in Position.__dataclass_fields__ if name in value}
+    return replace(empty, **{n: v for n, v in given.items() if type(v) is type(getattr(empty, n))})
 
 
 def blocked(cause: LedgerError) -> Blocked:

@@ -78,12 +78,37 @@ class Event:
 Field: TypeAlias = tuple[Json, Stamp]
 
 
+_TEXTS = frozenset(
+    """
+    accept_unproven active answer answered_at area at blob branch by checkpoint_at checkpoint_name client
+    client_session command commit criterion description done_at fingerprint goal head id kind last_answer last_at
+    last_prompt ledger name next next_at non_goals number_name objective output parent path previous
+    principal public_key reason resolution resolved_at scope session slug source status summary superseded_by supersedes
+    task task_name task_title text title uuid why worktree writer
+    """.split()  # noqa: SIM905 (reads as one list)
+)
+"""Fields that are text wherever they stand, a record's key included."""
+_LISTS = frozenset(("errors", "files"))
+"""Fields that are lists of texts."""
+
+
+def _kept(name: str, value: Json) -> bool:
+    return not (
+        (name in _TEXTS and not isinstance(value, str))
+        or (name == "turns" and not isinstance(value, int))
+        or (name in _LISTS and not (isinstance(value, list) and all(isinstance(one, str) for one in value)))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """What events add up to: every field with the stamp of the event that set it.
 
     `items` are lists as sets: list name → item id → fields. An item is never removed; a field of its
     own closes it. So two versions merge field by field and nothing is dropped.
+
+    Another program may have set a field to anything. `get`, `values` and `listed` take one of another kind than it has
+    for one that is not set, so that whoever reads a title reads a text; `fields` and `items` hold what is there.
     """
 
     key: Key
@@ -93,7 +118,11 @@ class Record:
     def get(self, name: str, default: Json = None) -> Json:
         """The value of a field without its stamp."""
         found = self.fields.get(name)
-        return default if found is None else found[0]
+        return found[0] if found is not None and _kept(name, found[0]) else default
+
+    def values(self) -> dict[str, Json]:
+        """Every field's value without its stamp."""
+        return {name: value for name, (value, _) in self.fields.items() if _kept(name, value)}
 
     def text(self, name: str) -> str:
         """A field as text; "" where it is absent or something else, which another writer may have set."""
@@ -104,8 +133,10 @@ class Record:
         """The items of a list as plain values with their `id`, oldest first."""
         rows = []
         for item, fields in self.items.get(name, {}).items():
-            born = min(stamp for _, stamp in fields.values())
-            rows.append((born, item, {"id": item, **{n: v for n, (v, _) in fields.items()}}))
+            if fields:  # an event can name an item and say nothing of it
+                born = min(stamp for _, stamp in fields.values())
+                said = {n: v for n, (v, _) in fields.items() if _kept(n, v) and (n != "evidence" or isinstance(v, str))}
+                rows.append((born, item, {**said, "id": item}))
         return [row for _, _, row in sorted(rows, key=lambda r: (r[0], r[1]))]
 
 

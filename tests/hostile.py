@@ -225,6 +225,19 @@ def unseen(text: str) -> list[str]:
 # ── a text in every field ────────────────────────────────────────────────────────────────────
 def fields(text: Json, at: str) -> dict[str, Json]:
     """Every field that any record has, set to `text`; those whose form decides where a record lies keep it."""
+    if not isinstance(text, str):
+        names = (
+            *TEXT_FIELDS,
+            *ROW_LISTS,
+            *TEXT_LISTS,
+            "position",
+            "closed",
+            "checkpoint",
+            "process",
+            "turns",
+            "ledger",
+        )
+        return dict.fromkeys(names, text)
     row = dict.fromkeys(("text", "title", "id", "proof", "state", "oid", "subject"), text)
     return {
         **dict.fromkeys(TEXT_FIELDS, text),
@@ -250,7 +263,13 @@ def items(text: Json) -> dict[str, dict[str, dict[str, Json]]]:
     pieces = {f"e{n}@aaaaaa": {**told, "kind": kind} for n, kind in enumerate(kinds, 1)}
     links = {key: {"kind": layout.KINDS[key[0]].word, "title": text, "open": True} for key in KEYS}
     return {
-        "criteria": {"c1@aaaaaa": told, name: told, "c2@aaaaaa": {**told, "dropped": True}, "c3@aaaaaa": {"met": text}},
+        "criteria": {
+            "c1@aaaaaa": told,
+            name: told,
+            "c2@aaaaaa": {**told, "dropped": True},
+            "c3@aaaaaa": {"met": text},
+            "c4@aaaaaa": {},
+        },
         "evidence": {**pieces, "e9@aaaaaa": {"kind": "run", "exit": 0, "criterion": "c1@aaaaaa", "command": text}},
         "completed": {"d1@aaaaaa": told, name: {"text": text, "evidence": "e1@aaaaaa"}},
         "depends": {"T-0002@aaaaaa": told, name: told},

@@ -24,11 +24,15 @@ def json_option(function: F) -> F:
 
 
 def put(text: str) -> None:
-    """Print text that is safe for a terminal already, as UTF-8 whatever the locale says."""
+    """Print text as UTF-8, whatever the locale says; what a terminal would obey or nobody could see is written out.
+
+    Text of records goes through `render.text` before, so that it stays on its line and within its place.
+    """
     from gitledger.errors import IOFailed
+    from gitledger.render.text import visible
 
     try:
-        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        sys.stdout.buffer.write(visible(text).encode() + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise
@@ -39,6 +43,13 @@ def put(text: str) -> None:
 def put_json(value: Any) -> None:
     """Print a value as JSON for programs, with every non-ASCII character escaped."""
     put(json.dumps(value, indent=1, sort_keys=False))
+
+
+def warn(text: str) -> None:
+    """Say something in one line on stderr, beside what was asked for."""
+    from gitledger.render.text import line
+
+    print(f"gitledger: {line(text)}", file=sys.stderr)
 
 
 def counted(n: int, word: str) -> str:

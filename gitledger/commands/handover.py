@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import json_option, opened, put, put_json, warn
 
 if TYPE_CHECKING:
     from gitledger.ledger import Ledger
@@ -103,7 +103,7 @@ def resolve(ctx: click.Context, as_json: bool) -> None:
     here = ledger.position()
     judged, tier, _, faults = handovers.selected(ledger, view, here, authority.assess(ledger.desk, ledger.tip()))
     for fault in faults:
-        click.echo(f"gitledger: {fault.where}: {fault.what}; {fault.mend}", err=True)
+        warn(f"{fault.where}: {fault.what}; {fault.mend}")
     if judged is None:
         if as_json:
             put_json(None)
@@ -156,7 +156,10 @@ def explain(ctx: click.Context, as_json: bool) -> None:
         )
     elif choices:
         put(
-            "\n".join(f"{c.outcome:<10}  {view.name(c.candidate.key)}  {line(_named(view, c.reason))}" for c in choices)
+            "\n".join(
+                f"{c.outcome:<10}  {line(view.name(c.candidate.key), 40)}  {line(_named(view, c.reason))}"
+                for c in choices
+            )
         )
     else:
         put("No handovers yet. One is made when a session ends, or by: gitledger handover write")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitledger.commands import opened, put
+from gitledger.commands import opened, put, warn
 
 if TYPE_CHECKING:
     from gitledger.model import Event, Finding
@@ -31,19 +31,28 @@ def command(
 
     from gitledger import layout, reading
     from gitledger.commands.get import put_bytes
-    from gitledger.render.text import line
 
+    escaped = sys.stdout.isatty()  # what nobody can see is written out on a terminal, and here it stays JSON
     ledger = opened(ctx)
     view = ledger.view()
     key = view.resolve(task, layout.TASK, ledger.desk.writer.id) if task else ""
     faults: list[Finding] = []
     for logged in reading.journal(ledger, faults, reading.Wanted(writer, session, key, kind), limit):
         if as_json:
-            put_bytes(logged.line[:-2] + b',"pending":true}\n' if logged.pending else logged.line)
+            data = logged.line[:-2] + b',"pending":true}\n' if logged.pending else logged.line
+            put_bytes(_escaped(data) if escaped else data)
         else:
             put(row(view, logged.event) + ("  [pending]" if logged.pending else ""))
     for fault in faults:
-        print(f"gitledger: {line(f'{fault.where}: {fault.what}; {fault.mend}')}", file=sys.stderr)
+        warn(f"{fault.where}: {fault.what}; {fault.mend}")
+
+
+def _escaped(data: bytes) -> bytes:
+    """A line of JSON with the same value in ASCII alone."""
+    import json
+    import re
+
+    return re.sub(r"[^ -~\n]+", lambda found: json.dumps(found[0])[1:-1], data.decode()).encode()
 
 
 def row(view: View, event: Event) -> str:

@@ -34,7 +34,7 @@ def show(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         put_json(value)
     else:
-        put("\n".join(f"{name}: {visible(text)}" for name, text in value.items() if text))
+        put("\n".join(f"{name}: {visible(str(text))}" for name, text in value.items() if text))
 
 
 @command.command()

@@ -73,7 +73,8 @@ def _row(row: dict[str, str | None]) -> str:
     from gitledger.render.text import line
 
     client, worktree = line(str(row["client"]), 20), line(str(row["worktree"]), 30)
-    return f"{row['id']}  {client:<10} {worktree:<10} last {row['last_at']}  client {row['process']}"
+    heard = line(str(row["last_at"]), 24)
+    return f"{line(str(row['id']), 40)}  {client:<10} {worktree:<10} last {heard}  client {row['process']}"
 
 
 @command.command()

@@ -105,7 +105,7 @@ def commit_text(value: dict[str, Any]) -> str:
     rows += [f"    {row}".rstrip() for row in visible(value["message"]).rstrip("\n").split("\n")]
     rows += ["", f"Events: {len(value['events'])}"]
     rows += [
-        f"  {e['seq']:>6}  {e['at']}  {line(e['type'], 30):<20} {line(e['task'] or '', 40)}".rstrip()
+        f"  {e['seq']:>6}  {line(e['at'], 24)}  {line(e['type'], 30):<20} {line(e['task'] or '', 40)}".rstrip()
         for e in value["events"][:SHOWN]
     ]
     if len(value["events"]) > SHOWN:

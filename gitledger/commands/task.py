@@ -83,7 +83,7 @@ def list_(ctx: click.Context, wanted: tuple[str, ...], everything: bool, as_json
     if as_json:
         put_json(rows)
     elif rows:
-        put("\n".join(f"{r['id']:<8} {r['status']:<10} {line(r['title'], 100)}" for r in rows))
+        put("\n".join(f"{r['id']:<8} {line(r['status'], 12):<10} {line(r['title'], 100)}" for r in rows))
     else:
         put("No tasks. Add one with: gitledger task add TITLE")
 
