@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import collections
 import json
 import os
+import random
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from gitledger import audit, discover, genesis, layout, pins, tasks, transaction, wal
+from gitledger import discover, genesis, layout, pins, tasks, transaction, wal
 from gitledger.errors import Blocked, IOFailed, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin, do
+from tests.process.program import works
 from tests.sealed import Repo
 
 
@@ -24,6 +29,12 @@ def journal(repo: Repo) -> list[dict[str, object]]:
     for name in names:
         lines += [json.loads(line) for line in repo.git("show", f"ledger/main:{name}").splitlines()]
     return lines
+
+
+def sound(repo: Repo) -> None:
+    """See that the ledger is whole: documents, tree and signatures."""
+    for words in (("fsck",), ("rebuild", "--check"), ("verify", "--full")):
+        works(repo.path, *words)
 
 
 def capture(book: Ledger, client: str, event: str, payload: bytes) -> str:
@@ -63,6 +74,24 @@ def test_two_crashes_in_a_row_between_commit_and_forgetting_repeat_no_line(repo:
     assert len(ids) == len(set(ids))
     assert [e["type"] for e in journal(repo)].count("task.added") == 3
     assert wal.pending(book.desk.home.wal) == ([], [])
+
+
+@pytest.mark.process
+def test_a_crash_after_a_commit_of_several_parts_repeats_none_of_them(repo: Repo) -> None:
+    book = begin(repo)
+    for n in range(200):
+        said = "".join(f"{n} {word} " for word in range(250))
+        capture(book, "generic", "turn", json.dumps({"session_id": "s", "prompt": said, "answer": said[::-1]}).encode())
+    crash_before_forgetting(repo)
+    parts = repo.git("ls-tree", "-r", "--name-only", "ledger/main", "journal").splitlines()
+    assert len(parts) > 2
+    assert again(repo).view().need(layout.session_key("generic", "s")).get("turns") == 200
+    assert again(repo).view().touched == {}  # nothing is pending
+    do(again(repo), tasks.add, "After the crash")
+    again(repo).checkpoint()
+    ids = [event["id"] for event in journal(repo)]
+    assert len(ids) == len(set(ids))
+    sound(repo)
 
 
 def test_what_cannot_be_forgotten_is_no_failed_checkpoint(repo: Repo) -> None:
@@ -215,8 +244,7 @@ def test_an_init_that_died_half_way_is_finished_by_the_next(step: str, repo: Rep
     assert mine is not None
     assert mine.uuid == view.manifest.uuid
     assert mine.genesis == repo.git("rev-list", "--max-parents=0", "ledger/main")
-    checked = audit.verify(again(repo), full=True)
-    assert not checked.findings, checked
+    sound(repo)
     with pytest.raises(NotAllowed, match="exists here already"):
         discover.init(str(repo.path), "main", "Shop")
 
@@ -244,7 +272,7 @@ def test_a_join_that_died_half_way_is_finished_by_the_next(repo: Repo, tmp_path:
     again(other).checkpoint()
     keys = other.git("ls-tree", "--name-only", "ledger/main", "keys/").split()
     assert f"keys/{begun.writer}.json" in keys
-    assert not audit.verify(again(other), full=True).findings
+    sound(other)
 
 
 def test_a_failed_init_keeps_what_a_hook_had_logged(repo: Repo) -> None:
@@ -267,6 +295,7 @@ def test_a_failed_init_keeps_what_a_hook_had_logged(repo: Repo) -> None:
 
 INIT = """
 import sys
+import time
 from gitledger import discover
 from gitledger.errors import LedgerError
 try:
@@ -295,3 +324,118 @@ def test_of_inits_at_once_one_begins_the_ledger_and_the_others_are_refused(repo:
         assert mine is not None
         assert mine.uuid == book.view().manifest.uuid
         book.checkpoint()
+
+
+# ── kill -9 ──────────────────────────────────────────────────────────────────────────────────
+CAPTURES = """
+import os, sys, time
+from gitledger import wal
+n = 0
+while True:
+    payload = b'{"session_id":"%s","prompt":"turn %d"}' % (sys.argv[2].encode(), n)
+    now = time.time_ns() // 1_000_000
+    print(wal.append(sys.argv[1], "generic", "turn", payload, now_ms=now, rand=os.urandom(10)).id, flush=True)
+    n += 1
+    time.sleep(0.02)
+"""
+
+
+def killed(child: subprocess.Popen[bytes]) -> None:
+    """End a process, and what it started, as a machine does that runs out of memory."""
+    pids = [child.pid]
+    for pid in pids:
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii")
+                pids += map(int, text.split())
+        except OSError:
+            continue
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def survive(repo: Repo, kills: int, seed: int) -> None:
+    """Kill commands at random moments beside captures, and see that nothing acknowledged is lost or told twice."""
+    chance = random.Random(seed)
+    book = discover.open(repo.path)
+    env = {**os.environ, "PYTHONPATH": str(Path(discover.__file__).parent.parent)}
+
+    def start(*words: str, **more: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, *words], cwd=repo.path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=env,
+        )  # fmt: skip
+
+    began = time.monotonic()
+    start("-m", "gitledger", "checkpoint").communicate(timeout=60)
+    usual = time.monotonic() - began
+    steady = start("-c", CAPTURES, book.desk.home.wal, "steady")
+    shaky = start("-c", CAPTURES, book.desk.home.wal, "shaky")
+    acknowledged: list[str] = []
+    added: list[str] = []
+    said: list[str] = []
+    for n in range(kills):
+        words, told = chance.choice(
+            [
+                (("checkpoint",), b""),
+                (("task", "add", f"Task {n}"), b""),
+                (("handover", "write"), b""),
+                (("hook", "generic", "start"), b'{"session_id":"s%d","pid":1}' % (n % 5)),
+                (("hook", "generic", "end"), b'{"session_id":"s%d"}' % (n % 5)),
+                (("hook", "generic", "compact"), b'{"session_id":"s%d"}' % (n % 5)),
+            ]
+        )
+        victim = start("-m", "gitledger", *words)
+        assert victim.stdin is not None
+        victim.stdin.write(told)
+        victim.stdin.close()
+        time.sleep(chance.uniform(0, usual * 1.2))
+        killed(victim)
+        assert victim.stdout is not None
+        assert victim.stderr is not None
+        out, err = victim.stdout.read().decode(), victim.stderr.read().decode()
+        victim.wait(60)
+        for stream in (victim.stdout, victim.stderr):
+            stream.close()
+        if words[:2] == ("task", "add") and out.strip():
+            added.append(out.strip())
+        if victim.returncode not in (0, -signal.SIGKILL):
+            said.append(f"{words} exited {victim.returncode}: {err}")
+        if chance.random() < 0.2:
+            killed(shaky)
+            acknowledged += shaky.communicate()[0].decode().split("\n")[:-1]
+            shaky = start("-c", CAPTURES, book.desk.home.wal, "shaky")
+    for child in (steady, shaky):
+        killed(child)
+        acknowledged += child.communicate()[0].decode().split("\n")[:-1]
+    assert said == []
+
+    book = discover.open(repo.path)
+    view = book.view()
+    written = [str(event["id"]) for event in journal(repo)]
+    waiting = [event.id for event in book.pending]
+    once = collections.Counter(written + waiting)
+    assert [ident for ident, count in once.items() if count > 1] == []
+    assert set(acknowledged) <= once.keys()
+    assert len(added) == len(set(added))
+    for name in added:
+        view.resolve(name, layout.TASK, book.desk.writer.id)
+    made = book.checkpoint()  # no lock is wedged
+    assert repo.git("rev-parse", "ledger/main") == made.commit
+    events = journal(repo)
+    assert set(acknowledged) <= {str(event["id"]) for event in events}
+    numbers = [key for event in events if event["type"] == "task.added" for key in event["records"]]  # type: ignore[attr-defined]
+    assert len(numbers) == len(set(numbers))
+    closed = [key for e in events if e["type"] == "handover.written" for key in e["records"]]  # type: ignore[attr-defined]
+    assert len(closed) == len(set(closed))
+    sound(repo)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc to kill a whole tree of processes")
+def test_kills_at_random_moments_lose_nothing_and_tell_nothing_twice(repo: Repo) -> None:
+    begin(repo)
+    survive(repo, kills=int(os.environ.get("KILLS", "24")), seed=int(os.environ.get("SEED", "1")))

@@ -86,6 +86,7 @@ def _memory(payload: schema.GenericPayload, config: Config, files: list[str]) ->
         kept["last_answer"] = text
     if payload.errors:
         kept["errors"] = list(payload.errors)[-5:]
-    if payload.files:
-        kept["files"] = list(dict.fromkeys([*files, *payload.files]))[-FILES_KEPT:]
+    named = list(dict.fromkeys([*files, *payload.files]))[-FILES_KEPT:]
+    if named != files:
+        kept["files"] = named
     return kept
