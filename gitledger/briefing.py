@@ -162,15 +162,15 @@ def _overtaken(
 
 
 def _task(view: View, whole: Record, record: Record, withheld: str, stale: frozenset[str]) -> ActiveTask:
-    shown = tuple(proof.criteria(record, stale))
+    strange = whole.items.get("criteria", {}).keys() - record.items.get("criteria", {}).keys()
     return ActiveTask(
         view.name(whole.key),
         _said(whole, record, "title"),
         _said(whole, record, "status"),
         _said(whole, record, "goal"),
-        shown,
+        tuple(proof.criteria(record, stale)),
         None if _said(whole, record, "next") is None else tasks.next_action(record),
-        len(proof.criteria(whole)) - len(shown),
+        len(strange),
         withheld,
     )
 

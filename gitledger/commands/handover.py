@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from gitledger.view import View
 
 
+_STRANGER = {
+    "unknown signer": "Written by {}, whose key this machine does not trust; see: gitledger trust list",
+    "bad": "The ledger does not verify, so anybody may have written this in the name of {}; see: gitledger verify",
+    "unverifiable": "Nobody can tell here whether {} wrote this; see: gitledger verify",
+}
+"""What stands above a handover that is not to be followed."""
+
+
 @click.group()
 def command() -> None:
     """Write, show and choose what the next worker continues from."""
@@ -60,11 +68,18 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
         key = _selected(ledger, view)
     if key is None:
         raise NoSuchRecord("no relevant handover; see what there is with: gitledger handover list")
-    if as_json:
-        put_json({"id": view.name(key), "key": key, **{n: v for n, (v, _) in view.need(key).fields.items()}})
-        return
-    from gitledger import reading
+    from gitledger import authority, reading
 
+    record = view.need(key)
+    writers = sorted({stamp.writer for _, stamp in record.fields.values()})
+    standing = authority.assess(ledger.desk, ledger.tip())
+    worth = next((found for found in map(standing.of, writers) if found != "verified"), "verified")
+    if as_json:
+        fields = {name: value for name, (value, _) in record.fields.items()}
+        put_json({**fields, "id": view.name(key), "key": key, "authenticity": worth})
+        return
+    if worth != "verified":
+        put(_STRANGER[worth].format(", ".join(writers)) + "\n")
     put(reading.document(view, key)[1].decode().rstrip("\n"))
 
 

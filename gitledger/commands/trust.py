@@ -86,7 +86,7 @@ def add(ctx: click.Context, who: str, expect: str, yes: bool) -> None:
     """Believe a writer's key from now on, here.
 
     Compare the fingerprint with what its owner reads in their own gitledger trust list, over another channel than this
-    ledger. Without --expect it is shown, and a person at a terminal is asked.
+    ledger. Of a WRITER without --expect it is shown, and a person at a terminal is asked.
     """
     from gitledger import keys, signing
     from gitledger.errors import NotAllowed
@@ -94,8 +94,8 @@ def add(ctx: click.Context, who: str, expect: str, yes: bool) -> None:
     ledger = opened(ctx)
     known, fingerprint = _who(ledger, who)
     wanted = signing.read_fingerprint(expect) if expect else ""
-    if known is None:
-        wanted = wanted or fingerprint  # a whole fingerprint is what its owner reads, or is not theirs
+    if known is None or known.writer != who:
+        wanted = wanted or fingerprint  # a whole one was given, to be compared as --expect is
     if wanted and wanted != fingerprint:
         raise NotAllowed(
             f"the key of {who} is {fingerprint}, not {wanted}; nothing was changed: ask its owner which it is"

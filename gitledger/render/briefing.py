@@ -214,7 +214,7 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[_Part]
     met = f"Acceptance: {len(task.criteria) - len(still):,} of {len(task.criteria):,} met"
     goal = task.goal or ""
     objective = f"Objective: {_quoted(goal, 400)}" if goal.strip() else "No objective is recorded."
-    strange = f"{task.strange:,} more criteria are {WITHHELD}"
+    strange = f"{task.strange:,} more {'criterion is' if task.strange == 1 else 'criteria are'} {WITHHELD}"
     nothing = () if task.strange else ("No acceptance criteria are recorded.",)
     yield _Part(
         (
