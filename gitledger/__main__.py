@@ -7,6 +7,10 @@ import sys
 
 from gitledger import __version__
 
+TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def main() -> int:
     """Run the words of `sys.argv`; the exit status."""
@@ -18,6 +22,11 @@ def main() -> int:
         if status is not None:
             # Past Python's own shutdown, a tenth of the whole: nothing is buffered, all was synced.
             os._exit(status)
+    direct = _direct(words)
+    if direct:
+        from gitledger import terminal
+
+        return terminal.run(direct)
     quick = _quick(words)
     if quick:
         try:
@@ -28,6 +37,24 @@ def main() -> int:
     from gitledger.cli import main as cli
 
     return cli()
+
+
+def _direct(words: list[str]) -> Callable[[], None] | None:
+    # The same as the commands do, without click: what a session waits for as it starts.
+    if words == ["briefing"]:
+        return _briefing
+    if len(words) == 3 and words[0] == "hook":
+        from gitledger import hooks
+
+        if words[1] in hooks.CLIENTS and words[2] in hooks.EVENTS:
+            return lambda: hooks.take(words[1], words[2])
+    return None
+
+
+def _briefing() -> None:
+    from gitledger import briefing, discover, terminal
+
+    terminal.put(briefing.briefing(discover.open()).rstrip("\n"))
 
 
 def _quick(words: list[str]) -> bytes:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitledger import __version__
-from gitledger.errors import LedgerError, Usage
+from gitledger import __version__, terminal
+from gitledger.errors import Usage
 
 if TYPE_CHECKING:
     from gitledger.ledger import Ledger
@@ -109,49 +109,20 @@ def group(ctx: click.Context, path: str, ledger: str | None) -> None:
 
 def main() -> int:
     """Run the command line; the exit status. A traceback goes to the log, never to the terminal."""
-    _streams()
-    status = _run()
-    try:
-        sys.stdout.flush()
-    except OSError as e:
-        # Python would try once more as it ends, and complain in its own words.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if status == 0 and not isinstance(e, BrokenPipeError):
-            return _say(f"the output cannot be written ({e.strerror}); what was asked for is done", 74)
-    return status
+    return terminal.run(_run)
 
 
 def _run() -> int:
     try:
         status = group.main(_words(), prog_name="gitledger", standalone_mode=False)
         return status if isinstance(status, int) else 0
-    except LedgerError as e:
-        return _say(str(e), e.exit_code)
     except click.exceptions.Exit as e:
         return e.exit_code
     except click.Abort:
-        return _say("stopped", 130)
+        return terminal.say("stopped", 130)
     except click.ClickException as e:
         hint = f"See: {e.ctx.command_path if e.ctx else 'gitledger'} --help" if isinstance(e, click.UsageError) else ""
-        return _say(f"{e.format_message().rstrip('.')}. {hint}".rstrip(), 2)
-    except KeyboardInterrupt:
-        return _say("stopped", 130)
-    except BrokenPipeError:
-        return 0  # the reader of our output has gone (`| head`): nothing to say, and nobody to say it to
-    except Exception as e:
-        return _crash(e)
-
-
-def _streams() -> None:
-    """Give every standard stream that the caller closed a place: without one, a hook's `print` is a crash."""
-    for fd in (0, 1, 2):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
-    sys.stdin = sys.stdin or open(0)  # noqa: SIM115 (they live as long as the process does)
-    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
+        return terminal.say(f"{e.format_message().rstrip('.')}. {hint}".rstrip(), 2)
 
 
 def _words() -> list[str]:
@@ -161,28 +132,3 @@ def _words() -> list[str]:
         if before != "-C" and any("\ud800" <= c <= "\udfff" for c in word):
             raise Usage(f"the word {os.fsencode(word)!r} is not UTF-8 text; only -C takes a path that is not")
     return words
-
-
-def _say(text: str, status: int) -> int:
-    from gitledger.render.text import line
-
-    print(f"gitledger: {line(text)}", file=sys.stderr)
-    return status
-
-
-def _crash(error: Exception) -> int:
-    import traceback
-
-    from gitledger import capture, gitdir
-
-    where = "set GITLEDGER_TRACEBACK=1 to see where"
-    found = gitdir.find(".")
-    if found and gitdir.ledgers(found.common):
-        capture.log(found.common, "".join(traceback.format_exception(error)).replace("\n", " ⏎ "))
-        where = f"details in {gitdir.state(found.common)}/log"
-    if os.environ.get("GITLEDGER_TRACEBACK"):
-        traceback.print_exception(error)
-    if isinstance(error, OSError):  # the disk, a permission: this machine's, not ours
-        place = f"{error.filename}: " if error.filename else ""
-        return _say(f"{place}{error.strerror or error}; mend that and try again ({where})", 74)
-    return _say(f"{type(error).__name__}: {error} (this is a fault in gitledger; {where})", 70)
