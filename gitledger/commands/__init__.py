@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -28,15 +29,29 @@ def put(text: str) -> None:
 
     Text of records goes through `render.text` before, so that it stays on its line and within its place.
     """
-    from gitledger.errors import IOFailed
     from gitledger.render.text import visible
 
-    try:
-        sys.stdout.buffer.write(visible(text).encode() + b"\n")
+    send(visible(text).encode() + b"\n")
+    with told():
         sys.stdout.buffer.flush()
+
+
+def send(data: bytes) -> None:
+    """Write bytes to stdout, which the end of the program flushes; raise IOFailed where they cannot be written."""
+    with told():
+        sys.stdout.buffer.write(data)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn a failure to write to stdout into IOFailed; that its reader has gone (`| head`) passes as it is."""
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as e:
+        from gitledger.errors import IOFailed
+
         raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gitledger.commands import opened
+from gitledger.commands import opened, send
 
 
 @click.command()
@@ -32,9 +32,8 @@ def put_bytes(data: bytes) -> None:
     """Print bytes as they are, except on a terminal: there unseen characters are written out."""
     import sys
 
-    out = sys.stdout.buffer
-    if out.isatty():
+    if sys.stdout.buffer.isatty():
         from gitledger.render.text import visible
 
         data = visible(data.decode("utf-8", "backslashreplace")).encode()
-    out.write(data)  # not flushed: a journal has many lines, and the program's end flushes
+    send(data)  # not flushed: a journal has many lines
