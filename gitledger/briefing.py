@@ -47,7 +47,6 @@ def gather(
 ) -> Briefing:
     """All that a briefing or a status says; a part that cannot be read is named among the findings."""
     found = [Finding("could not be done", "session start", fault, "see the log") for fault in faults]
-    found += ledger.faults
     tip = ledger.tip()
     view = ledger.view()
     found += ledger.findings
@@ -55,6 +54,7 @@ def gather(
     assessment = _try(found, "signatures", lambda: authority.assess(ledger.desk, tip), Assessment("unverifiable"))
     found += assessment.findings
     believe = partial(_believed, assessment)
+    found += _try(found, "configuration", lambda: _of_config(view, ledger.faults, believe), [])
     key = _try(found, "active task", lambda: tasks.active(view, ledger.desk.writer.id, here.worktree), None)
     whole = _try(found, "active task", lambda: view.record(key), None) if key else None
     record = believe(whole) if whole else None
@@ -143,6 +143,21 @@ def _believed(assessment: Assessment, record: Record) -> Record:
 def _said(whole: Record, believed: Record, name: str) -> str | None:
     """A field's text; None where it is there and whoever set it is not believed."""
     return None if name in whole.fields and name not in believed.fields else believed.text(name)
+
+
+def _of_config(view: View, faults: Iterable[Finding], believe: Callable[[Record], Record]) -> list[Finding]:
+    """What is wrong with the configuration, without the names that a stranger gave its keys."""
+    policy = view.record(layout.CONFIG) or Record(layout.CONFIG)
+    strange = policy.fields.keys() - believe(policy).fields.keys()
+    kept = []
+    for fault in faults:
+        key = fault.where.partition(": ")[2]
+        if any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in strange):
+            what = "a setting by a writer that is not trusted here is wrong, so it is not used"
+            kept.append(Finding(fault.rule, "the ledger's configuration", what, "list all with: gitledger config list"))
+        else:
+            kept.append(fault)
+    return list(dict.fromkeys(kept))
 
 
 def _overtaken(

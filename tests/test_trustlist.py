@@ -18,6 +18,8 @@ from gitledger.errors import BadConfig, BadData, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft
 from gitledger.pins import Pins
+from gitledger.redact import redact
+from gitledger.transaction import Plan
 from tests.ledgers import Clock, again, begin, do, mint, tamper
 from tests.sealed import Repo
 from tests.test_config_command import run
@@ -358,7 +360,10 @@ def strangers(two: tuple[Ledger, Repo], repo: Repo, as_user: Callable[[str], Non
     clock = Clock()
     book = again(repo, clock)
     project = Change({"title": f"{EVIL} title", "goal": f"{EVIL} goal", "description": f"{EVIL} text"})
+    policy = Change({"evil words": "evil words", "briefing": {"evil words": 5}, "briefing.lines": "evil words"})
+    missing = Change({"missing": {"at": "2026-11-30T10:00:00.000Z", "reason": EVIL}})
     do(book, lambda view, hand: hand.draft("project.edited", {layout.PROJECT: project}))
+    do(book, lambda view, hand: hand.draft("config.set", {layout.CONFIG: policy}))
     task = do(book, tasks.add, f"{EVIL} task", goal=f"{EVIL} goal", accept=(f"{EVIL} criterion",))
     do(book, tasks.start, task)
     do(book, tasks.set_next, task, f"{EVIL} next")
@@ -368,6 +373,8 @@ def strangers(two: tuple[Ledger, Repo], repo: Repo, as_user: Callable[[str], Non
     book.write_handover()
     repo.git("switch", "--quiet", "main")
     book.write_handover()
+    do(book, lambda view, hand: hand.draft("checkpoint.missing", {layout.PROJECT: missing}))
+    book.commit(lambda view: Plan("memory", (), redact("More")))
     bring(repo, other)
     as_user("bob")
     discover.init(str(other.path), "main", None, mint=mint(clock))
@@ -384,10 +391,11 @@ def test_no_word_of_a_stranger_is_in_briefing_or_status_until_a_person_accepts_i
     do(mine, lambda view, hand: hand.draft("task.active", at))
     text = seen(mine)
     assert "evil" not in text
-    for said in ("T-0001", "H-000002", "B-0001", "Q-0001", "C-000002", "gitledger trust list", ada):
+    for said in ("T-0001", "H-000002", "B-0001", "Q-0001", "C-000002", "CHECKPOINT MISSING", "trust list", ada):
         assert said in text, said
     run(place, "trust", "add", ada, "--expect", own_of(book))
     text = seen(mine)
+    assert "unknown key (the ledger's configuration: evil words)" in text
     for said in ("title", "task", "goal", "next", "criterion", "blocker", "question"):
         assert f"{EVIL} {said}" in text, said
     assert "evil-branch" in text
