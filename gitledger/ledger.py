@@ -315,7 +315,8 @@ def read_position(value: Mapping[str, Json]) -> Position:
     """A recorded position; unknown fields, and those that another program set to another kind, are left out."""
     empty = Position("", "")
     given = {name: value[name] for name in Position.__dataclass_fields__ if name in value}
-    return replace(empty, **{n: v for n, v in given.items() if type(v) is type(getattr(empty, n))})
+    fitting = {n: v for n, v in given.items() if isinstance(v, type(getattr(empty, n))) and not isinstance(v, bool)}
+    return replace(empty, **fitting)
 
 
 def blocked(cause: LedgerError) -> Blocked:
