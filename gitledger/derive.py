@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from gitledger import layout, proof, tasks
 from gitledger.layout import Kind
 from gitledger.model import Change, Draft, Json, Key, Oid, Position, Record
+from gitledger.redact import Clean, redact, shortened
 from gitledger.tasks import Hand
 from gitledger.view import View
 
@@ -125,18 +126,18 @@ def handover(
     return key, hand.draft("handover.written", records, task, reason=reason)
 
 
-def subject(view: View, key: Key, draft: Draft) -> str:
+def subject(view: View, key: Key, draft: Draft) -> Clean:
     """`C-000123 T-0007: next action or summary`, the first line of the commit."""
     fields = draft.records[key].set
     head = f"{fields['number_name']} {fields['task_name']}".strip()
-    return f"{head}: {fields['next'] or fields['title']}"
+    return redact(f"{head}: {fields['next'] or fields['title']}")
 
 
-def capsule(fields: dict[str, Json]) -> tuple[str, ...]:
+def capsule(fields: dict[str, Json]) -> tuple[Clean, ...]:
     """A few lines on a checkpoint or handover for its commit message."""
     lines = [f"Objective: {fields['objective']}" if fields.get("objective") else "", *fields["state"][:4]]
     lines.append(f"Next action: {fields['next']}" if fields["next"] else "No next action is recorded.")
-    return tuple(line for line in lines if line)
+    return tuple(redact(line) for line in lines if line)
 
 
 def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key | None, told: Told) -> dict[str, Json]:
@@ -163,7 +164,7 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
     objective = told.objective or record.get("goal") or record.get("title") or ""
     next_action = told.next or (tasks.next_action(record) if task else "")
     return {
-        "title": _short(told.summary or next_action or record.get("title") or "project state"),
+        "title": shortened(redact(told.summary or next_action or record.get("title") or "project state"), 120),
         "task": task,
         "task_name": view.name(task) if task else "",
         "task_title": record.get("title", ""),
@@ -219,7 +220,3 @@ def _listed(paths: Iterable[str]) -> list[str]:
     names = list(paths)
     more = len(names) - LISTED
     return [*names[:LISTED], f"and {more} more"] if more > 0 else names
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else text[:119].rstrip() + "…"

@@ -9,6 +9,7 @@ from gitledger import layout
 from gitledger.errors import NotAllowed
 from gitledger.layout import Kind
 from gitledger.model import Change, Draft, Json, Key
+from gitledger.redact import Clean, redact, shortened
 from gitledger.tasks import Hand, body, title
 from gitledger.view import View
 
@@ -105,7 +106,7 @@ def _close_link(view: View, records: dict[Key, Change], key: Key) -> None:
     records[task] = Change(before.set, {**before.items, "links": links})
 
 
-def _first(text: str) -> str:
+def _first(text: str) -> Clean:
     # The record's one line: the first line of what was said, whole texts stand in its `text`.
     head = "".join(c if c.isprintable() else " " for c in text.strip().split("\n", 1)[0])
-    return head if len(head) <= 120 else head[:119].rstrip() + "…"
+    return shortened(redact(head), 120)

@@ -49,6 +49,10 @@ class Unsupported(Missing):
     """The repository is of a kind that gitledger cannot write yet."""
 
 
+class Unscanned(Missing):
+    """What looks for secrets failed: text that nobody has read may not be written."""
+
+
 class CannotWrite(LedgerError):
     """A file, ref or folder cannot be created here."""
 

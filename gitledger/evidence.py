@@ -12,7 +12,7 @@ from gitledger import gitcli, worktree
 from gitledger.errors import BadData
 from gitledger.gitdir import GitDir
 from gitledger.model import Json, Position, Record
-from gitledger.redact import bounded
+from gitledger.redact import ending, within
 
 OUTPUT_KEPT = 4_000
 """Characters of a command's output that are kept: the last ones, where results stand."""
@@ -45,14 +45,14 @@ def run(gitdir: GitDir, command: str, position: Position, *, deadline: float = D
             status = child.wait()
         size = out.seek(0, os.SEEK_END)
         out.seek(max(0, size - OUTPUT_KEPT * 4))
-        text = out.read().decode("utf-8", "replace")
-    kept = text if len(text) <= OUTPUT_KEPT else "[… earlier output cut]\n" + text[-OUTPUT_KEPT:]
+        tail = out.read()
+        text = tail.decode("utf-8", "replace")
     return {
         "kind": "run",
-        "command": bounded(command, 1_000),
+        "command": within(command, 1_000),
         "exit": status,
         "ms": int((time.monotonic() - began) * 1000),
-        "output": kept,
+        "output": ending(text, OUTPUT_KEPT, cut=size > len(tail)),
         "head": position.head,
         "dirty": position.dirty,
     }

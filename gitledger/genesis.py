@@ -26,11 +26,12 @@ from gitledger import (
     wal,
     worktree,
 )
-from gitledger.errors import CannotWrite, LedgerError, NoLedger, NotAllowed, NotARepository, Unsupported
+from gitledger.errors import BadData, CannotWrite, LedgerError, NoLedger, NotAllowed, NotARepository, Unsupported
 from gitledger.gitdir import GitDir, state
 from gitledger.identity import Identity
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Oid, Record
+from gitledger.redact import redact
 from gitledger.signing import Signer
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home, Plan, Writer
@@ -62,7 +63,8 @@ class Begun:
 
 def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
     """The repository where a ledger may begin; raise with one line where it may not, having written nothing."""
-    layout.ledger_name(name)
+    if redact(layout.ledger_name(name)) != name:
+        raise BadData("that name of a ledger looks like a secret, and names are seen by everybody; choose another")
     if gitdir is None:
         raise NotARepository(f"{shown(path)} is in no git repository; go into one, or make one with: git init")
     if not gitdir.top:
@@ -250,14 +252,17 @@ def _refuse_complete(home: Home, ledger_store: Store, tip: Oid | None, ours: boo
 def _genesis(desk: Desk, name: str, title: str) -> Begun:
     uuid = desk.mint.id()
     at = desk.mint.at()
-    project = Change({"title": tasks.title(title, "project title"), "uuid": uuid, "name": name, "at": at})
+    named = tasks.title(title, "project title")
+    project = Change({"title": named, "uuid": uuid, "name": name, "at": at})
     records = {layout.PROJECT: project, layout.writer_key(desk.writer.id): _writer_change(desk)}
     draft = Draft(desk.mint.id(), at, "ledger.created", records=records, data={"uuid": uuid, "name": name})
 
     def build(view: View) -> Plan:
         if view.manifest.uuid:
             raise NotAllowed(f"{_branch(desk)} has just come from elsewhere; join it with: gitledger init")
-        return Plan("genesis", (draft,), f"Begin ledger {name}: {title}", ("The first commit of this ledger.",))
+        return Plan(
+            "genesis", (draft,), redact(f"Begin ledger {name}: {named}"), (redact("The first commit of this ledger."),)
+        )
 
     written = transaction.commit(desk, build, genesis=True)
     if written is None:
@@ -280,7 +285,7 @@ def _join(desk: Desk, tip: Oid, first: Founder) -> Begun:
         return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, tip, first)
     records = {layout.writer_key(me.id): _writer_change(desk)}
     draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records=records)
-    written = transaction.commit(desk, lambda view: Plan("key", (draft,), f"Add writer {me.id}"))
+    written = transaction.commit(desk, lambda view: Plan("key", (draft,), redact(f"Add writer {me.id}")))
     if written is None:
         raise AssertionError("a key plan always makes a commit")
     return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, written.commit, first, joined=True)

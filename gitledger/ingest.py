@@ -6,14 +6,16 @@ pending on top of the tip and throws the lines away), so that both always tell t
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field
 
 from gitledger import codec, layout
 from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Event, Finding, Json
-from gitledger.redact import bounded, redact_json
+from gitledger.redact import Clean, CleanBytes, Known, bounded, of_events, redact, redact_json, within
 from gitledger.schema import Config
 from gitledger.view import Tail, View
 
@@ -26,6 +28,11 @@ EVENT_LIMIT = 512 * 1024
 SEGMENT_LIMIT = 1024 * 1024
 """Bytes of one journal segment."""
 
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_AT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_NO_TIME = "1970-01-01T00:00:00.000Z"
+_TYPE = re.compile(r"[a-z]{1,20}(?:[._][a-z]{1,20}){0,3}")
+
 _FAULTY = (BadData, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 # What a line may raise that is not what it should be. What the machine raises (an object that is gone, a git that does
 # not answer) is not among them: the line is sound then, and must not be journalled as unreadable.
@@ -34,11 +41,31 @@ Reader = Callable[[View, Entry, Config, str], Draft]
 """One client's adapter: the event that a captured payload is. The last argument is the writer's id."""
 
 
+class _Seal:
+    """What only `clean` has: without it no draft can be called clean."""
+
+    __slots__ = ()
+
+
+_SEAL = _Seal()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanDraft(Draft):
+    """A draft whose every text has been through the rules; only `clean` makes one, and only of these come events."""
+
+    seal: InitVar[_Seal] = field(kw_only=True)
+
+    def __post_init__(self, seal: _Seal) -> None:
+        if seal is not _SEAL:
+            raise TypeError("a draft is made clean by gitledger.ingest.clean, and by nothing else")
+
+
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """What a WAL was worth: events with their lines, in order, and the faults met on the way."""
 
-    lines: tuple[tuple[Event, bytes], ...]
+    lines: tuple[tuple[Event, CleanBytes], ...]
     findings: tuple[Finding, ...]
 
 
@@ -50,8 +77,9 @@ def ingest(
     readers: Mapping[str, Reader],
     config: Config,
     known: frozenset[str] = frozenset(),
+    secrets: Known = (),
 ) -> Ingested:
-    """Fold every entry that is not `known` into `view` and return its events.
+    """Fold every entry that is not `known` into `view` and return its events, without `secrets` that somebody found.
 
     A line that is no event (its adapter cannot read it, it is too large, it names what is no record) becomes an
     `unreadable` one that keeps its text: nothing is lost, and no line keeps the others from being read.
@@ -59,24 +87,24 @@ def ingest(
     lines = []
     findings = []
     for entry in entries:
-        if entry.id in known:
+        if _id(entry) in known:
             continue
         try:
-            draft = clean(_draft(view, entry, readers, config, writer))
+            draft = clean(_draft(view, entry, readers, config, writer), secrets)
         except _FAULTY as e:
             why = str(e) if isinstance(e, BadData) else f"it is not what it should be ({type(e).__name__})"
             findings.append(Finding("unreadable", f"WAL entry {entry.id}", why, "its text is kept in the journal"))
-            draft = clean(_unreadable(entry, why, config))
+            draft = clean(_unreadable(entry, why, config), secrets)
         lines.append(_stamped(view, draft, writer))
     return Ingested(tuple(lines), tuple(findings))
 
 
-def stamp(view: View, draft: Draft, writer: str) -> tuple[Event, bytes]:
+def stamp(view: View, draft: Draft, writer: str, secrets: Known = ()) -> tuple[Event, CleanBytes]:
     """The next event of `writer`, cleaned, folded into `view`, with its journal line."""
-    return _stamped(view, clean(draft), writer)
+    return _stamped(view, clean(draft, secrets), writer)
 
 
-def _stamped(view: View, draft: Draft, writer: str) -> tuple[Event, bytes]:
+def _stamped(view: View, draft: CleanDraft, writer: str) -> tuple[Event, CleanBytes]:
     tail = view.manifest.writers.get(writer, Tail())
     event = Event(
         v=codec.VERSION,
@@ -92,29 +120,45 @@ def _stamped(view: View, draft: Draft, writer: str) -> tuple[Event, bytes]:
         data=draft.data,
         prev=tail.last,
     )
-    line = codec.event_line(event)
+    line = of_events(codec.event_line(event))
     view.apply(event, line)
     return event, line
 
 
-def clean(draft: Draft) -> Draft:
-    """`draft` without secrets and without texts beyond their bounds; what was cut says so in its place."""
+def clean(draft: Draft, secrets: Known = ()) -> CleanDraft:
+    """`draft` without secrets and without texts beyond their bounds; what was cut says so in its place.
+
+    Raises BadData for what no event may be called or change, and where it is too large all the same.
+    """
+    _check_names(draft)
+    records = {key: _read(codec.change_value(change), secrets) for key, change in draft.records.items()}
+    data = _read(draft.data, secrets)
     for limit in (TEXT_LIMIT, 4_000, 500, 80):
-        shorter = replace(
-            draft,
-            records={
-                key: Change(_cut(redact_json(c.set), limit), _cut(redact_json(c.items), limit))
-                for key, c in draft.records.items()
-            },
-            data=_cut(redact_json(draft.data), limit),
-        )
-        size = len(codec.canonical([shorter.data, {k: codec.change_value(c) for k, c in shorter.records.items()}]))
+        if limit < TEXT_LIMIT:
+            records, data = _cut(records, limit), _cut(data, limit)
+        size = len(codec.canonical([data, records]))
         if size <= EVENT_LIMIT:
-            return shorter
+            changes = {key: Change(row.get("set", {}), row.get("items", {})) for key, row in records.items()}
+            return CleanDraft(draft.id, draft.at, draft.type, draft.session, draft.task, changes, data, seal=_SEAL)
     raise BadData(f"event {draft.id} of type {draft.type} holds too much to be journalled ({size} bytes); split it")
 
 
-def segments(lines: Iterable[bytes]) -> list[bytes]:
+def _read(value: Json, secrets: Known) -> Json:
+    return redact_json(value, TEXT_LIMIT, secrets)
+
+
+def _check_names(draft: Draft) -> None:
+    """Raise BadData unless id, time, type and keys have the shapes that leave no room for a text."""
+    keys = [key for key in (draft.session, draft.task) if key is not None]
+    for key in (*keys, *draft.records):
+        if layout.numbered(key) is None:
+            layout.plain_stem(key)
+    if not (_ID.fullmatch(draft.id) and _AT.fullmatch(draft.at) and _TYPE.fullmatch(draft.type)):
+        shown = [str(word)[:40] for word in (draft.id, draft.at, draft.type)]
+        raise BadData(f"no event can have the id, time and type {shown}; see docs/format.md")
+
+
+def segments(lines: Iterable[CleanBytes]) -> list[CleanBytes]:
     """The journal lines of one commit, packed into parts of at most SEGMENT_LIMIT bytes each."""
     packed: list[list[bytes]] = []
     size = SEGMENT_LIMIT
@@ -124,7 +168,7 @@ def segments(lines: Iterable[bytes]) -> list[bytes]:
             size = 0
         packed[-1].append(line)
         size += len(line)
-    return [b"".join(segment) for segment in packed]
+    return [of_events(b"".join(segment)) for segment in packed]
 
 
 def journalled(view: View, writer: str) -> frozenset[str]:
@@ -142,8 +186,8 @@ def journalled(view: View, writer: str) -> frozenset[str]:
     return frozenset(ids)
 
 
-def typed_payload(draft: Draft) -> bytes:
-    """A draft as the payload of a typed WAL line."""
+def typed_payload(draft: CleanDraft) -> bytes:
+    """A draft as the payload of a typed WAL line: what a command says is clean before it is logged."""
     return codec.canonical(
         {
             "session": draft.session,
@@ -154,15 +198,11 @@ def typed_payload(draft: Draft) -> bytes:
     ).rstrip(b"\n")
 
 
-def permitted(text: str, config: Config) -> str:
-    """As much of what was said as `capture.text` lets into the journal."""
-    match config.capture.text:
-        case "none":
-            return ""
-        case "full":
-            return text
-        case _:
-            return bounded(text, config.capture.limit)
+def permitted(text: str, config: Config) -> Clean:
+    """As much of what was said as `capture.text` lets into the journal, redacted before it is cut."""
+    limits = {"none": 0, "full": TEXT_LIMIT}
+    limit = limits.get(config.capture.text, config.capture.limit)
+    return within(text, limit) if limit else redact("")
 
 
 def _draft(view: View, entry: Entry, readers: Mapping[str, Reader], config: Config, writer: str) -> Draft:
@@ -196,17 +236,22 @@ def _typed(entry: Entry) -> Draft:
 
 
 def _unreadable(entry: Entry, why: str, config: Config) -> Draft:
-    text = entry.payload[: TEXT_LIMIT * 4].decode("utf-8", "backslashreplace")
-    if entry.client != OWN:
-        text = permitted(text, config)
-    data = {"client": entry.client, "event": entry.event, "why": why, "text": text, "bytes": len(entry.payload)}
-    return Draft(entry.id, entry.at, "unreadable", data=data)
+    text = entry.payload.decode("utf-8", "backslashreplace")
+    kept = within(text, TEXT_LIMIT) if entry.client == OWN else permitted(text, config)
+    data = {"client": entry.client, "event": entry.event, "why": why, "text": kept, "bytes": len(entry.payload)}
+    return Draft(_id(entry), entry.at if _AT.fullmatch(entry.at) else _NO_TIME, "unreadable", data=data)
+
+
+def _id(entry: Entry) -> str:
+    """The id of an entry's event: its own, or one made of it where that is none."""
+    if _ID.fullmatch(entry.id):
+        return entry.id
+    digest = hashlib.sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 
 
 def _cut(value: Json, limit: int) -> Json:
-    if isinstance(value, str):
-        if not value.isascii():  # JSON can name half a surrogate pair, which UTF-8 cannot hold
-            value = value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Clean):
         return bounded(value, limit)
     if isinstance(value, list):
         return [_cut(inner, limit) for inner in value]

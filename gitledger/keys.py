@@ -14,6 +14,7 @@ from gitledger.errors import BadData, BadSignature, LedgerError, NoLedger, NotAl
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Json, Oid, Record
 from gitledger.pins import Pins
+from gitledger.redact import redact
 from gitledger.signing import Signer
 from gitledger.transaction import Desk, Plan, Written
 from gitledger.view import View
@@ -103,8 +104,8 @@ def rotation(view: View, writer: str, mint: Mint, new: Signer) -> Plan:
     records = {key: Change(fields, {"keys": {item: {**old, "until": at}}})}
     data = {"from": old["fingerprint"], "to": new.fingerprint}
     draft = Draft(mint.id(), at, "key.rotated", records=records, data=data)
-    said = (f"From {old['fingerprint']}", f"to {new.fingerprint}")
-    return Plan("key", (draft,), f"New key of writer {writer}", said)
+    said = (redact(f"From {old['fingerprint']}"), redact(f"to {new.fingerprint}"))
+    return Plan("key", (draft,), redact(f"New key of writer {writer}"), said)
 
 
 def rotate(desk: Desk, common: str, make: Make) -> tuple[Written, Signer]:
@@ -151,7 +152,8 @@ def ending(view: View, writer: str, mint: Mint) -> Plan | None:
     at, fingerprint = mint.at(), record.text("fingerprint")
     records = {key: Change({"revoked": {"at": at, "by": writer}})}
     draft = Draft(mint.id(), at, "key.revoked", records=records, data={"fingerprint": fingerprint})
-    return Plan("key", (draft,), f"Revoke the key of writer {writer}", (f"{fingerprint} counts up to here.",))
+    said = redact(f"{fingerprint} counts up to here.")
+    return Plan("key", (draft,), redact(f"Revoke the key of writer {writer}"), (said,))
 
 
 def revoke(desk: Desk, fingerprint: str, first: Oid | None = None) -> Pins:

@@ -144,8 +144,7 @@ class Ledger:
         return result
 
     def _log(self, draft: Draft) -> None:
-        ingest.clean(draft)  # refuse now what no commit could take later
-        payload = ingest.typed_payload(draft)
+        payload = ingest.typed_payload(ingest.clean(draft))  # refuses now what no commit could take later
         wal.append_entry(self.desk.home.wal, draft.id, draft.at, "gitledger", draft.type, payload, self.gitdir.worktree)
 
     def checkpoint(self, reason: str = "manual", *, session: Key | None = None, told: Told | None = None) -> Pointer:

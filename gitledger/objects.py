@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from gitledger.errors import BadData
 from gitledger.model import Oid
+from gitledger.redact import CleanBytes
 
 Kind = Literal["blob", "tree", "commit", "tag"]
 FILE = 0o100644
@@ -151,7 +152,7 @@ def read(get: Get, tree: Oid, path: str) -> bytes | None:
     return get(found.oid).data
 
 
-def edit(get: Get, base: Oid | None, changes: Mapping[str, bytes | None], algorithm: str = "sha1") -> Edited:
+def edit(get: Get, base: Oid | None, changes: Mapping[str, CleanBytes | None], algorithm: str = "sha1") -> Edited:
     """Apply path → bytes (None deletes) to a tree, reading and making only what lies on the changed paths.
 
     A deleted path that is not there is no change, and a folder left empty vanishes. BadData, and no objects, for a

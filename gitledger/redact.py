@@ -1,233 +1,186 @@
 """Secrets out, before anything is hashed: rules by format, never by entropy alone.
 
-`redact` replaces what a rule knows by `[redacted:<rule>]` and leaves the rest as it is, so it can run
-twice without harm. It lowers the risk that a key travels with a ledger; it does not promise that none does: a
-password in plain prose has no format. Every quantifier that can fail after a long run is bounded, and
-every unbounded one ends a rule, so that time grows with the text and not with its square.
+`redact` replaces what a rule knows by `[redacted:<rule>]` and leaves the rest as it is, so it can run twice without
+harm. It lowers the risk that a key travels with a ledger; it does not promise that none does: a password in plain
+prose has no format. What it returns is `Clean`, which nothing else can make: whoever writes to git asks for that type.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TypeAlias
 
+from gitledger import disguise, keywords
+from gitledger.errors import Unscanned
 from gitledger.model import Json
+from gitledger.privatekeys import private_keys
+from gitledger.secrets_rules import KEYWORDS, RULES, RULESET, Rule
 
-RULESET = "1"
-"""The version of the rules; journalled with what they cleaned, so that a later rule can be told apart."""
+__all__ = ["RULES", "RULESET", "Clean", "CleanBytes", "bounded", "redact", "redact_json", "shortened", "within"]
+
 DEEPEST = 100
 """Levels of lists and objects that `redact_json` enters; what lies deeper is named and dropped."""
+MARGIN = 8_192
+"""Characters of a long text that are read beyond what is kept, so that no secret is cut before a rule has seen it."""
+
+Known: TypeAlias = tuple[tuple[str, str], ...]
+"""Secrets that something else than the rules has found, with the name to put in their place."""
+
+_REST = 1_024
+"""Characters at the beginning of a cut text that may be the rest of a secret."""
 
 _MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-# A letter or digit before a token makes it part of a longer word; `\n` written out, as in raw JSON, does not.
-_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-_END = r"(?![A-Za-z0-9])"
-_WORD = r"[A-Za-z0-9_-]"
+_Mark: TypeAlias = Callable[[str, int, int], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One format. `hints` are lower-case texts of which one must occur before `pattern` is tried at all.
+class _Seal:
+    """What only this module has: without it nothing can be called clean."""
 
-    The pattern's group `secret` is what is replaced, else all of it.
+    __slots__ = ()
+
+
+_SEAL = _Seal()
+
+
+class Clean(str):
+    """A text that every rule has read. Only functions here make one; joined to another it is a plain `str` again."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str, seal: _Seal) -> Clean:
+        """Not for callers: `redact` is."""
+        if seal is not _SEAL:
+            raise TypeError("a text is made clean by gitledger.redact.redact, and by nothing else")
+        return super().__new__(cls, text)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # a copy by way of bytes is no longer known to be clean
+
+    def __deepcopy__(self, memo: object) -> Clean:
+        return self
+
+
+class CleanBytes(bytes):
+    """Bytes made of clean texts alone: a journal's lines, and what is rendered from the records that they add up to."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: bytes, seal: _Seal) -> CleanBytes:
+        """Not for callers: `of_events` says who."""
+        if seal is not _SEAL:
+            raise TypeError("bytes are clean where they come of clean events, and nowhere else")
+        return super().__new__(cls, data)
+
+
+def of_events(data: bytes) -> CleanBytes:
+    """`data` as clean, on the caller's word that it is a function of clean events alone.
+
+    A test holds who may say so: `ingest` of journal lines, `render.tree` of the tree, `purge` of what it rewrites.
     """
-
-    name: str
-    hints: tuple[str, ...]
-    pattern: str
+    return CleanBytes(data, _SEAL)
 
 
-def _token(name: str, hints: str, pattern: str) -> Rule:
-    """A rule for a token that stands by itself."""
-    return Rule(name, tuple(hints.split()), _START + pattern)
-
-
-RULES: tuple[Rule, ...] = (
-    _token("aws-key-id", "akia asia abia acca a3t", r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}" + _END),
-    Rule(
-        "aws-secret",
-        ("secret",),
-        r"(?i:secret_?access_?key|aws_?secret(?:_?key)?)\\{0,2}[\"']?\s{0,8}(?::=|=>|=|:)\s{0,8}\\{0,2}[\"']?"
-        r"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
-    ),
-    _token("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[A-Za-z0-9]{30,}"),
-    _token("github", "github_pat_", r"github_pat_[A-Za-z0-9_]{40,}"),
-    _token("gitlab", "gl", rf"gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct|rtr)-{_WORD}{{20,}}(?:\.\w{{2,}})*"),
-    _token("gitlab", "gr1348941", rf"GR1348941{_WORD}{{20,}}"),
-    _token("slack", "xox", r"xox[a-z](?:\.xox[a-z])?-\d[A-Za-z0-9-]{9,}"),
-    _token("slack", "xoxd", r"xoxd-[A-Za-z0-9%+/=]{40,}"),
-    _token("slack", "xapp-", r"xapp-\d-[A-Za-z0-9-]{20,}"),
-    Rule(
-        "slack-webhook",
-        ("hooks.slack",),
-        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{20,})",
-    ),
-    _token("stripe", "sk_ rk_", r"[sr]k_(?:live|test|prod)_[A-Za-z0-9]{16,}"),
-    _token("stripe", "whsec_", r"whsec_[A-Za-z0-9+/=]{24,}"),
-    _token("anthropic", "sk-ant-", rf"sk-ant-{_WORD}{{20,}}"),
-    _token("openai", "sk-", rf"sk-(?:(?:proj|svcacct|admin|None|or-v1|lf)-{_WORD}{{20,}}|[A-Za-z0-9]{{32,}})"),
-    _token("google", "aiza", rf"AIza{_WORD}{{35,}}"),
-    _token("google", "ya29.", rf"ya29\.{_WORD}{{20,}}"),
-    _token("google", "gocspx-", rf"GOCSPX-{_WORD}{{20,}}"),
-    _token("google", "1//0", rf"1//0{_WORD}{{30,}}"),
-    _token("npm", "npm_", r"npm_[A-Za-z0-9]{36,}"),
-    _token("pypi", "pypi-ag", rf"pypi-Ag{_WORD}{{40,}}"),
-    _token("huggingface", "hf_ api_org_", r"(?:hf|api_org)_[A-Za-z0-9]{30,}"),
-    _token("sendgrid", "sg.", rf"SG\.{_WORD}{{16,32}}\.{_WORD}{{16,}}"),
-    _token("twilio", "sk", r"SK[0-9a-f]{32}" + _END),
-    Rule("telegram", (":aa",), rf"(?:{_START}|(?<=bot))\d{{8,10}}:AA{_WORD}{{33,}}"),
-    _token("discord", ".", rf"[MNO]{_WORD}{{23,27}}\.{_WORD}{{6}}\.{_WORD}{{27,}}"),
-    Rule("discord-webhook", ("/webhooks/",), rf"/api(?:/v\d{{1,2}})?/webhooks/\d{{15,20}}/(?P<secret>{_WORD}{{60,}})"),
-    Rule(
-        "azure", ("accountkey", "sharedaccesskey"), r"(?i:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{40,})"
-    ),
-    Rule("azure", ("sig=",), r"[?&]sig=(?P<secret>[A-Za-z0-9%+/=]{40,})"),
-    _token("supabase", "sb_secret_ sbp_", rf"(?:sb_secret_{_WORD}{{20,}}|sbp_[a-f0-9]{{40}}{_END})"),
-    _token("digitalocean", "_v1_", r"do[opr]_v1_[a-f0-9]{64}" + _END),
-    _token("vault", "hv", rf"hv[sbr]\.{_WORD}{{24,}}"),
-    _token("docker", "dckr_", rf"dckr_(?:pat|oat)_{_WORD}{{20,}}"),
-    _token("shopify", "shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}" + _END),
-    _token("databricks", "dapi", r"dapi[a-f0-9]{32}(?:-\d{1,2})?" + _END),
-    _token("grafana", "gls glc_", r"(?:glsa|glc)_[A-Za-z0-9+/=_]{32,}"),
-    _token("linear", "lin_", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    _token("postman", "pmak-", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}" + _END),
-    _token("groq", "gsk_", r"gsk_[A-Za-z0-9]{40,}"),
-    _token("xai", "xai-", r"xai-[A-Za-z0-9]{60,}"),
-    _token("nvidia", "nvapi-", rf"nvapi-{_WORD}{{40,}}"),
-    _token("replicate", "r8_", r"r8_[A-Za-z0-9]{36,}"),
-    _token("rubygems", "rubygems_", r"rubygems_[a-f0-9]{48}" + _END),
-    _token("atlassian", "atatt3", rf"ATATT3{_WORD}{{60,}}(?:=[A-F0-9]{{8,}})?"),
-    _token("sentry", "sntry", rf"sntry[su]_(?:{_WORD}|[+/=.]){{40,}}"),
-    _token("age", "age-secret-key-", r"AGE-SECRET-KEY-1[A-Z0-9]{50,}" + _END),
-    _token(
-        "jwt",
-        "eyj",
-        rf"eyJ{_WORD}{{10,512}}\.(?:eyJ{_WORD}{{8,}}(?:\.{_WORD}*)?|\.?{_WORD}{{16,}}(?:\.{_WORD}+){{2,}})",
-    ),
-    Rule(
-        "uri-password",
-        ("://",),
-        r"://[^\s:@/?#\"'<>`]{0,128}:(?P<secret>(?!\d{1,5}[/?#])(?:(?!://)[^\s\"'<>`]){1,256})@",
-    ),
-    Rule(
-        "authorization",
-        ("authorization",),
-        r"(?i:authorization)\\{0,2}[\"']?\]?\s{0,4}[:=,]\s{0,4}[fFbB]?\\{0,2}[\"'`]?"
-        r"(?i:bearer|basic|token|apikey|key|negotiate)\s{1,4}(?P<secret>[^\s\"'`,;<>\\]{6,})",
-    ),
-    Rule("authorization", ("bearer ",), rf"{_START}[Bb]earer {{1,4}}(?P<secret>[A-Za-z0-9._~+/-]{{20,}}=*)"),
-    Rule(
-        "curl-user",
-        ("curl",),
-        r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,64}:(?P<secret>[^\s\"']{3,})",
-    ),
-    Rule("netrc", ("login",), r"\blogin\s{1,8}[^\s\"']{1,64}\s{1,8}password\s{1,8}(?P<secret>[^\s\"'<>]{3,})"),
-)
-
-# Here and below, a group that gives nothing back is atomic, `(?>(?:…)+)`, never `(?:…)++`: Python before 3.11.5 matches
-# that one wrongly (python/cpython#106052, #100061), and on Debian 12, which has 3.11.2, secrets would stay in.
-
-# ── keyword = value: judged by the value ─────────────────────────────────────────────────────
-_KEY = (
-    r"(?P<key>(?P<pass>passw(?:or)?d|passphrase|(?<=_)pass|(?<=[;_])pwd)"
-    r"|(?:api|access|secret|private|encrypt(?:ion)?|auth|account|master|service|consumer|signing)[_-]?key"
-    r"|secret|token|credentials?)(?:[_-]?\d{1,2})?"
-)
-# A value ends where the next parameter begins, at white space, a quote, or an escape that is written out.
-_BARE = r"(?:(?![,;&|](?:$|[\s\"'`<>]|[A-Za-z_][\w.-]{0,40}[=:])|\\[nrt\"'])[^\s\"'`<>])+"
-_QUOTED = (
-    r"(?P<prefix>[rRbBuUfF@$]{0,2})(?P<q>\\{0,3}[\"'`])"
-    r"(?P<quoted>(?>(?:(?!(?P=q))(?:\\.|[^\\\n])){1,4096}))(?P=q)"
-)
-ASSIGNMENT = Rule(
-    "keyword",
-    ("pass", "pwd", "secret", "token", "credential", "key"),
-    rf"(?i:{_KEY})\\{{0,2}}[\"'`]?\]?"
-    # a type may stand between: `token: str = "…"`
-    r"(?:[ \t]{0,8}:[ \t]{0,4}[&A-Za-z_][\w.<>|& \[\]]{0,30}?(?=[ \t]{0,4}=[^=]))?"
-    rf"[ \t]{{0,8}}(?P<op>:=|=>|={{1,3}}|:)(?:\s{{0,20}}{_QUOTED}|[ \t]{{0,8}}[\"'`]?(?P<bare>{_BARE}))",
-)
-OPTION = Rule(
-    "keyword",
-    ("--",),
-    rf"(?<![\w-])--[\w-]{{0,30}}?(?i:{_KEY})(?P<op>[ \t]{{1,4}})(?:{_QUOTED}|(?P<bare>{_BARE}))",
-)
-ELEMENT = Rule(
-    "keyword",
-    ("</",),
-    rf"(?i:<[\w:.-]{{0,40}}?{_KEY})(?P<op>>)(?P<bare>[^<>\s]{{4,256}}+)(?=</)",
-)
-_NAME = re.compile(rf"(?i:{_KEY})\Z")
-_STEMS = re.compile(r"(?i)pass|pwd|secret|token|cred|key")
-_NOT_A_VALUE = re.compile(
-    r"""(?xs)
-    (?:\[redacted:[a-z0-9-]+\])+(?:@.*|[\])}.,;:]*) # done already
-    | [xX*.•·_\-…?#=+]+                        # blanked out
-    | <.* | \$.* | %[\w(].* | \{.*\} | \[[\w -]*\]   # a variable, or a gap to fill
-    | (?i:my|your|the|some|any|insert|enter|replace|put|add|change)[-_ ].*
-    | (?i:change_?me|todo|tbd|n/?a|none|null|nil|undefined|true|false|yes|no|on|off|required|optional|string|text
-        |value|str|int|bytes|bool|boolean|object|any|hidden|masked|redacted|removed|example|dummy|fake|sample|test
-        |foo|bar|baz|bearer|basic|oauth2?|jwt|sha\d+|md5|base64|utf-?8|bcrypt\d?|argon2\w*|uint8array|bytes32)[)\]}.,;:]*
-    | [a-zA-Z][\w+.-]*://.*                    # an address; its password has a rule of its own
-    | (?:~|\.{1,2})?/[\w.@-]+(?:/[\w.@-]+)*/?  # a path
-    | [\w./-]+\.(?:pem|key|pub|txt|json|ya?ml|toml|env|crt|p12|py|ts|js|md|go|rs)
-    | .*(?:os\.environ|process\.env|getenv|secrets\.[A-Za-z_]|\benv[.\[(]).*
-    """
-)
-_CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*", re.DOTALL)
-_CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_NUMBERS = re.compile(r"[\d.,:/TZ%-]+")
-_WORDS = re.compile(r"(?>(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)+)[)\]}.,;]*")
-
-
-def redact(text: str) -> str:
+# ── texts ────────────────────────────────────────────────────────────────────────────────────
+def redact(text: str, known: Known = ()) -> Clean:
     """`text` with every secret that a rule knows replaced by `[redacted:<rule>]`; a second run changes nothing.
 
-    A lone surrogate becomes U+FFFD, so the answer can always be encoded.
+    So are the `known` ones. A lone surrogate becomes U+FFFD, so the answer can always be encoded. Raises Unscanned
+    where the rules themselves fail: then nothing may be written.
     """
-    text = _SURROGATE.sub("\ufffd", text)
-    for _ in range(10):  # a secret gone, its neighbour may stand free; text without one is read once
-        before, text = text, _once(text)
-        if text == before:
-            break
-    return text
+    try:
+        text = _SURROGATE.sub("\ufffd", text)
+        for secret, name in known:
+            text = text.replace(secret, f"[redacted:{name}]")
+        for _ in range(10):  # a secret gone, its neighbour may stand free; text without one is read once
+            before = text
+            text = _decoded(_once(_joined(text), _marked))
+            if text == before:
+                break
+        return Clean(text, _SEAL)
+    except Exception as e:
+        # What it says of itself may hold the text.
+        raise Unscanned(
+            f"the rules that take secrets out failed ({type(e).__name__}), so nothing was written; "
+            "install gitledger anew, and report it where that does not mend it"
+        ) from e
 
 
-def redact_json(value: Json) -> Json:
-    """`value` with every text in it redacted, keys too; a text under a key such as `password` is judged as its value.
-
-    Two keys that become equal stay apart by a number, so nothing is dropped but what lies deeper than `DEEPEST`.
-    """
-    return _walk(value, "", DEEPEST)
-
-
-def bounded(text: str, limit: int) -> str:
+def bounded(text: Clean, limit: int) -> Clean:
     """`text`, or its beginning and a mark that says how many characters were cut: at most `limit` characters in all.
 
     The mark itself is never cut, so a limit below its size gives the mark alone. The cut does not part a
     letter from its accents, an emoji from its parts, or a `[redacted:…]` in the middle.
     """
-    if len(text) <= limit:
-        return text
-    room = max(0, limit - len(_cut_mark(len(text))))
-    keep = _edge(text, room)
-    return text[:keep] + _cut_mark(len(text) - keep)
+    return _bounded(text, limit, 0)
+
+
+def within(text: str, limit: int, known: Known = ()) -> Clean:
+    """`text` redacted and bounded, reading no more of a very long one than it takes."""
+    if len(text) <= limit + 2 * MARGIN:
+        return bounded(redact(text, known), limit)
+    unread = len(text) - limit - 2 * MARGIN
+    clean = redact(text[: limit + 2 * MARGIN], known)
+    # What was cut off may be the rest of a secret whose beginning no rule knew: so much of the end is not shown either.
+    return _bounded(clean, min(limit, max(0, len(clean) - MARGIN)), unread)
+
+
+def ending(text: str, limit: int, *, cut: bool) -> Clean:
+    """The last `limit` characters of `text`, redacted; `cut` says that something stood before it already."""
+    clean = redact(text)
+    room = min(limit, max(0, len(clean) - _REST)) if cut else limit
+    if not cut and len(clean) <= limit:
+        return clean
+    return Clean("[… earlier output cut]\n" + clean[len(clean) - room :], _SEAL)
+
+
+def shortened(text: Clean, limit: int) -> Clean:
+    """`text`, or its beginning and `…`: at most `limit` characters."""
+    return text if len(text) <= limit else Clean(text[: limit - 1].rstrip() + "…", _SEAL)
+
+
+def redact_json(value: Json, limit: int | None = None, known: Known = ()) -> Json:
+    """`value` with every text in it redacted, keys too; a text under a key such as `password` is judged as its value.
+
+    With a `limit` each text is bounded by it. Two keys that become equal stay apart by a number, so nothing is dropped
+    but what lies deeper than `DEEPEST`.
+    """
+    read = (lambda text: redact(text, known)) if limit is None else (lambda text: within(text, limit, known))
+    return _walk(value, "", DEEPEST, read)
+
+
+def texts(value: Json) -> Iterator[str]:
+    """Every text in `value`, keys too; what stands under a key such as `password` comes with it, as an assignment."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from (f'{name} = "{text}"' for text in texts(item)) if isinstance(item, str) else texts(item)
 
 
 # ── how a match is replaced ──────────────────────────────────────────────────────────────────
-def _once(text: str) -> str:
+def _once(text: str, mark: _Mark) -> str:
     lower = text.lower()
     if "private" in lower:
-        text = _private_keys(text)
-    for rules, replacer in ((RULES, _replacer), ((ELEMENT, OPTION, ASSIGNMENT), lambda _: _judge)):
-        for rule in rules:
-            if any(hint in lower for hint in rule.hints):
-                text = _compiled(rule.pattern).sub(replacer(rule.name), text)
+        text = private_keys(text, mark)
+    for rule in RULES:
+        if any(hint in lower for hint in rule.hints):
+            text = _compiled(rule.pattern).sub(_replacer(rule, mark), text)
+    for rule in KEYWORDS:
+        if any(hint in lower for hint in rule.hints):
+            text = _compiled(rule.pattern).sub(keywords.judge(rule, mark), text)
     return text
+
+
+def _marked(name: str, start: int, end: int) -> str:
+    return f"[redacted:{name}]"
 
 
 @cache
@@ -236,162 +189,142 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _replacer(name: str) -> Callable[[re.Match[str]], str]:
+def _replacer(rule: Rule, mark: _Mark) -> Callable[[re.Match[str]], str]:
     def replace(match: re.Match[str]) -> str:
-        group = "secret" if "secret" in match.re.groupindex else 0
+        group: str | int = "secret" if "secret" in match.re.groupindex else 0
         secret = match[group]
-        if _blank(secret) or (group and _NOT_A_VALUE.fullmatch(secret)):
+        if secret is None:
+            group, secret = 0, match[0]
+        if keywords.blank(secret) or (group and keywords.no_value(secret)):
             return match[0]
-        if name == "authorization" and (_is_call(secret) or _WORDS.fullmatch(secret)):
+        if rule.mixed and not keywords.mixed(secret):
             return match[0]
-        if name == "uri-password" and secret.lower() in ("password", "pass", "passwd", "pw", "pwd", "secret", "token"):
+        if rule.name == "authorization" and keywords.words_or_call(secret):
+            return match[0]
+        if rule.name == "uri-password" and secret.lower() in keywords.PLACEHOLDERS:
             return match[0]
         start, end = match.span(group)
-        return match.string[match.start() : start] + f"[redacted:{name}]" + match.string[end : match.end()]
+        return match.string[match.start() : start] + mark(rule.name, start, end) + match.string[end : match.end()]
 
     return replace
 
 
-def _blank(secret: str) -> bool:
-    """True for a form with nothing filled in: `ghp_xxxxxxxx`, `sk-your-key`."""
-    return set(secret[-10:]) <= set("xX*.-_") or re.search(r"(?i)your[-_]|x{8}|-here\b", secret) is not None
+# ── disguises ────────────────────────────────────────────────────────────────────────────────
+_TOKENS = tuple(rule for rule in RULES if rule.token)
+_SHORTEST = 18  # characters of a token that any rule knows
+_TOKEN_HINTS = frozenset(hint for rule in _TOKENS for hint in rule.hints)
 
 
-def _judge(match: re.Match[str]) -> str:
-    quoted = match["quoted"] if "quoted" in match.re.groupindex else None
-    value = match["bare"] if quoted is None else quoted
-    group = "bare" if quoted is None else "quoted"
-    if quoted is None:
-        trimmed = value if _MARK.search(value) else value.rstrip(")]}.,;")
-        if not trimmed or not _secret_bare(match, value, trimmed):
-            return match[0]
-        end = match.start(group) + len(trimmed)
-    else:
-        if ("f" in match["prefix"].lower() and "{" in value) or not _secret_quoted(bool(match["pass"]), value):
-            return match[0]
-        end = match.end(group)
-    return match.string[match.start() : match.start(group)] + "[redacted:keyword]" + match.string[end : match.end()]
+def _decoded(text: str) -> str:
+    """`text` with those secrets replaced that a rule knows only once their disguise is off."""
+    bare = disguise.decoded(text)
+    return text if bare is None else _replaced_in(text, bare)
 
 
-def _secret_quoted(password: bool, value: str) -> bool:
-    if len(value) < 4 or _is_no_value(value):
-        return False
-    if password:
-        return not (_WORDS.fullmatch(value) and _STEMS.search(value)) and "password" not in value.lower().split()
-    return not re.search(r"\s", value) and _looks_made(value)
+def _joined(text: str) -> str:
+    """`text` with those tokens replaced that go on behind a line end.
+
+    What stands there is the rest of a token where nothing else would make it one, or where it looks made itself.
+    """
+    lower = text.lower()
+    if "\n" not in text or not any(hint in lower for hint in _TOKEN_HINTS):
+        return text
+    bare = disguise.decoded(text)
+    plain = text if bare is None else bare.text
+    found = []
+    for pieces in disguise.folds(plain):
+        if sum(end - start for start, end in pieces) < _SHORTEST:
+            continue
+        for name, start, end in _over(plain, pieces):
+            found.append((*((start, end) if bare is None else bare.origin(start, end)), name))
+    return _with_marks(text, found)
 
 
-def _secret_bare(match: re.Match[str], value: str, trimmed: str) -> bool:
-    if _is_no_value(value) or _is_no_value(trimmed) or _is_call(value) or "==" in match["op"]:
-        return False
-    words = _WORDS.fullmatch(trimmed)
-    if (words or _CHAIN.fullmatch(trimmed)) and _STEMS.search(trimmed):
-        return False
-    # `DB_PASSWORD=letmein` and `?password=letmein` cannot be code, so plain letters are a value there
-    plain = match["op"] == "=" and match["key"].isupper() and match.end("op") == match.start("bare")
-    before = match.string[max(0, match.start() - 40) : match.start()]
-    plain = plain or bool(re.search(r"[?&][\w.-]*\Z", before)) or match["op"] == ">"
-    if match["pass"]:
-        if plain:
-            return len(trimmed) >= 4
-        return len(trimmed) >= 6 and bool(re.search(r"[\d!@#$%^&*+?~]", trimmed)) and not (words and "." in trimmed)
-    return (plain and len(trimmed) >= 8 and not _NUMBERS.fullmatch(trimmed)) or _looks_made(trimmed)
-
-
-def _looks_made(value: str) -> bool:
-    """True for what a machine makes: not words in any of the usual spellings, not a number, date or version."""
-    if len(value) < 8 or _NUMBERS.fullmatch(value) or _WORDS.fullmatch(value):
-        return len(value) >= 24 and value.isalpha() and (value.islower() or value.isupper())
-    return bool(re.search(r"[\d!@#$%^&*+/=~]", value)) or (value.isalpha() and len(value) >= 24)
-
-
-def _is_call(value: str) -> bool:
-    return _CALL.fullmatch(value) is not None and _MARK.search(value) is None
-
-
-def _is_no_value(value: str) -> bool:
-    return _NOT_A_VALUE.fullmatch(value) is not None or _blank(value)
-
-
-# ── private keys: blocks, also ones that were cut at either end ──────────────────────────────
-_BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_END_KEY = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_GAP = r"(?>(?:\\[rn]|[\s>|*#\"',-])*)"
-_BODY = re.compile(
-    rf"(?>(?:{_GAP}(?:[A-Za-z0-9+/]{{16,}}+={{0,2}}|(?:Proc-Type|DEK-Info|Comment|Version|Private-Lines):[^\n\\]*+))+)"
-    rf"(?:(?:\\[rn]|\n)[A-Za-z0-9+/]{{1,15}}={{0,2}}(?=\\[rn]|\s*\n|\Z))?"
-)
-_BODY_REVERSED = re.compile(r"(?>(?:(?>(?:[nr]\\|[\s>|*#\"',-])*)(?:={0,2}[A-Za-z0-9+/]{4,}+))+)")
-_PUTTY = re.compile(rf"(?<=Private-Lines: )\d{{1,4}}{_BODY.pattern}")
-_LONGEST_KEY = 32_768
-
-
-def _private_keys(text: str) -> str:
-    parts: list[str] = []
-    done = 0
-    ends = [(m.start(), m.end()) for m in _END_KEY.finditer(text)]
-    begins = [(m.start(), m.end()) for m in _BEGIN.finditer(text)]
-    for i, (start, body) in enumerate(begins):
-        following = begins[i + 1][0] if i + 1 < len(begins) else len(text)
-        while ends and ends[0][0] < body:
-            done = _orphan(text, done, *ends.pop(0), parts, limit=start)
-        if ends and ends[0][0] < following and ends[0][0] - body <= _LONGEST_KEY:
-            stop, block_end = ends.pop(0)
-            if re.search(r"[A-Za-z0-9+/]{16}", text[body:stop]) is None:
-                continue
+def _over(text: str, pieces: list[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Name, start and end of each token that begins in the first of these pieces of a text and goes on in the next."""
+    words = [text[start:end] for start, end in pieces]
+    first = len(words[0])
+    lower = (words[0] + words[1]).lower()
+    for rule in _TOKENS:
+        if not any(hint in lower for hint in rule.hints):
+            continue
+        joined = ""
+        for n, word in enumerate(words, 1):
+            joined += word
+            match = next(
+                (m for m in _compiled(rule.pattern).finditer(joined) if m.start() < first < m.end() + (n == 1)), None
+            )
+            if match is not None:
+                break
         else:
-            cut = _BODY.match(text, body, following)
-            if cut is None:
-                continue
-            block_end = cut.end()
-        parts += [text[done:start], "[redacted:private-key]"]
-        done = block_end
-    for start, end in ends:
-        done = _orphan(text, done, start, end, parts, limit=start)
-    text = "".join([*parts, text[done:]])
-    return _PUTTY.sub("[redacted:private-key]", text) if "Private-Lines" in text else text
+            continue
+        if keywords.blank(match[0]) or (rule.mixed and not keywords.mixed(match[0])):
+            continue
+        end = pieces[n - 1][1] - (len(joined) - match.end())
+        while end == pieces[n - 1][1] and n < len(words) and keywords.made(words[n]):
+            n, end = n + 1, pieces[n][1]
+        if n > 1:
+            yield rule.name, pieces[0][0] + match.start(), end
 
 
-def _orphan(text: str, done: int, start: int, end: int, parts: list[str], limit: int) -> int:
-    """Redact the tail of a key whose BEGIN was cut away; the new end of what is done."""
-    if start > limit or start < done:
-        return done
-    lines = _BODY_REVERSED.match(text[max(done, start - _LONGEST_KEY) : start][::-1])
-    if lines is None or re.search(r"[A-Za-z0-9+/]{16}", lines[0]) is None:
-        return done
-    parts += [text[done : start - lines.end()], "[redacted:private-key]"]
-    return end
+def _replaced_in(text: str, bare: disguise.Bare) -> str:
+    found: list[tuple[int, int, str]] = []
+
+    def mask(name: str, start: int, end: int) -> str:
+        found.append((*bare.origin(start, end), name))
+        return keywords.FILL * (end - start)  # as long as what it stands for: places stay what they are
+
+    _once(bare.text.replace(keywords.FILL, " "), mask)
+    return _with_marks(text, found)
+
+
+def _with_marks(text: str, found: list[tuple[int, int, str]]) -> str:
+    parts, done = [], 0
+    for start, end, name in sorted(found):
+        if start >= done and _MARK.search(text, start, end) is None:
+            parts += [text[done:start], f"[redacted:{name}]"]
+            done = end
+    return "".join([*parts, text[done:]])
 
 
 # ── values, and where to cut ─────────────────────────────────────────────────────────────────
-def _walk(value: Json, key: str, depth: int) -> Json:
+def _walk(value: Json, key: str, depth: int, read: Callable[[str], Clean]) -> Json:
     if isinstance(value, str):
-        return _under(key, redact(value))
+        return _under(key, read(value))
     if not isinstance(value, (dict, list)) or not value:
         return value
     if not depth:
-        return f"[… nested deeper than {DEEPEST} levels, cut]"
+        return Clean(f"[… nested deeper than {DEEPEST} levels, cut]", _SEAL)
     if isinstance(value, list):
-        return [_walk(item, key, depth - 1) for item in value]
+        return [_walk(item, key, depth - 1, read) for item in value]
     clean: dict[str, Json] = {}
+    called = next((n for name in ("name", "key") if isinstance(n := value.get(name), str)), "")
     for name, item in value.items():
-        shown = redact(name)
+        shown = read(name)
         number = 2
         while shown in clean:
-            shown, number = f"{redact(name)}#{number}", number + 1
-        clean[shown] = _walk(item, name, depth - 1)
+            shown, number = redact(f"{read(name)}#{number}"), number + 1
+        # `{"name": "API_TOKEN", "value": "…"}`: what the value is called stands beside it
+        clean[shown] = _walk(item, called if name == "value" and called else name, depth - 1, read)
     return clean
 
 
-def _under(key: str, value: str) -> str:
+def _under(key: str, value: Clean) -> Clean:
     """`value` judged by the key that it stands under."""
-    name = _NAME.search(key[-64:])
-    if name and _secret_quoted(bool(name["pass"]), value):
-        return "[redacted:keyword]"
+    if keywords.secret_under(key, value):
+        return Clean("[redacted:keyword]", _SEAL)
     if "authorization" in key[-20:].lower():
         head = "authorization: "
-        return redact(head + value).removeprefix(head)
+        return Clean(redact(head + value).removeprefix(head), _SEAL)
     return value
+
+
+def _bounded(text: Clean, limit: int, unread: int) -> Clean:
+    if not unread and len(text) <= limit:
+        return text
+    room = max(0, limit - len(_cut_mark(len(text) + unread)))
+    keep = _edge(text, room)
+    return Clean(text[:keep] + _cut_mark(len(text) + unread - keep), _SEAL)
 
 
 def _cut_mark(count: int) -> str:
@@ -400,6 +333,8 @@ def _cut_mark(count: int) -> str:
 
 def _edge(text: str, at: int) -> int:
     """The nearest place at or before `at` where the text may be cut."""
+    if at >= len(text):
+        return len(text)
     opened = text.rfind("[redacted:", max(0, at - 40), at + 9)
     if opened >= 0 and (mark := _MARK.match(text, opened)) and mark.end() > at:
         at = opened

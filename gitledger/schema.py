@@ -89,6 +89,12 @@ class Notify(NamedTuple):
     urls: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ()
 
 
+class Secrets(NamedTuple):
+    """This machine only: a program that looks for secrets once more, after the built-in rules, before each commit."""
+
+    scanner: Literal["none", "betterleaks"] = "none"
+
+
 class Config(NamedTuple):
     """Everything that can be configured, with its defaults."""
 
@@ -101,10 +107,11 @@ class Config(NamedTuple):
     remote: Remote = Remote()
     proposer: Proposer = Proposer()
     notify: Notify = Notify()
+    secrets: Secrets = Secrets()
 
 
 SECTIONS: dict[str, Any] = {name: type(section) for name, section in Config()._asdict().items()}
-MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "notify"})
+MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "notify", "secrets"})
 """What can start a program or reach a network: never read from a ledger, which may have come from anywhere."""
 
 

@@ -11,6 +11,7 @@ from gitledger import layout, proof
 from gitledger.errors import BadData, NotAllowed
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Json, Key, Record
+from gitledger.redact import Clean, redact
 from gitledger.render.text import slug
 from gitledger.view import View
 
@@ -43,8 +44,8 @@ class Hand:
 
 
 # ── texts ────────────────────────────────────────────────────────────────────────────────────
-def title(text: str, what: str = "title") -> str:
-    """`text` as one line of at most TITLE_LIMIT characters; raise BadData with what is wrong."""
+def title(text: str, what: str = "title") -> Clean:
+    """`text` as one line of at most TITLE_LIMIT characters, redacted; raise BadData with what is wrong."""
     text = " ".join(text.split(" ")).strip()
     if not text:
         raise BadData(f"the {what} is empty; say in a few words what it is")
@@ -53,16 +54,16 @@ def title(text: str, what: str = "title") -> str:
     for char in text:
         if not char.isprintable():
             raise BadData(f"the {what} holds the control character U+{ord(char):04X}; take it out")
-    return text
+    return redact(text)
 
 
-def body(text: str, what: str) -> str:
-    """`text` of at most TEXT_LIMIT characters, line breaks and tabs allowed; raise BadData with what is wrong."""
+def body(text: str, what: str) -> Clean:
+    """`text` of at most TEXT_LIMIT characters, line breaks and tabs allowed, redacted; raise BadData otherwise."""
     if len(text) > TEXT_LIMIT:
         raise BadData(f"the {what} has {len(text):,} characters, at most {TEXT_LIMIT:,} are kept; put it into a file")
     if "\0" in text:
         raise BadData(f"the {what} holds a NUL character; take it out")
-    return text
+    return redact(text)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -178,7 +179,7 @@ def set_next(view: View, hand: Hand, key: Key, text: str) -> Draft:
     if task.get("status") in ("done", "dropped"):
         raise NotAllowed(f"{view.name(key)} is {task.get('status')} and has no next action; start it again first")
     return hand.draft(
-        "task.next", {key: Change({"next": body(text, "next action").strip(), "next_at": hand.mint.at()})}, key
+        "task.next", {key: Change({"next": body(text.strip(), "next action"), "next_at": hand.mint.at()})}, key
     )
 
 

@@ -7,7 +7,7 @@ was; a commit that does not read back is taken off the ref again. The WAL goes l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,6 +15,7 @@ from gitledger import frame, ingest, layout, lock, objects, pins, signing, store
 from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, NotAllowed, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position, Record
+from gitledger.redact import Clean, CleanBytes, Known, redact, texts
 from gitledger.render import tree
 from gitledger.render.text import line as one_line
 from gitledger.schema import Config
@@ -68,8 +69,8 @@ class Plan:
 
     kind: str
     drafts: tuple[Draft, ...]
-    subject: str
-    body: tuple[str, ...] = ()
+    subject: Clean
+    body: tuple[Clean, ...] = ()
     position: Position | None = None
 
 
@@ -109,8 +110,24 @@ def fold_pending(desk: Desk, view: View, entries: list[frame.Entry]) -> ingest.I
     return _fold(desk, view, entries, known)
 
 
-def _fold(desk: Desk, view: View, entries: list[frame.Entry], known: frozenset[str]) -> ingest.Ingested:
-    return ingest.ingest(view, entries, writer=desk.writer.id, readers=desk.readers, config=desk.config, known=known)
+def _fold(
+    desk: Desk, view: View, entries: list[frame.Entry], known: frozenset[str], secrets: Known = ()
+) -> ingest.Ingested:
+    me, readers = desk.writer.id, desk.readers
+    return ingest.ingest(view, entries, writer=me, readers=readers, config=desk.config, known=known, secrets=secrets)
+
+
+def _texts(taken: ingest.Ingested, plan: Plan) -> Iterator[str]:
+    """Every text that the commit of these would hold."""
+    said: list[Draft | Event] = [*(event for event, _ in taken.lines), *plan.drafts]
+    for one in said:
+        for change in one.records.values():
+            yield from texts(change.set)
+            yield from texts(change.items)
+        yield from texts(one.data)
+    yield from (plan.subject, *plan.body)
+    if plan.position:
+        yield plan.position.branch
 
 
 def commit(desk: Desk, build: Callable[[View], Plan | None], *, genesis: bool = False) -> Written | None:
@@ -148,15 +165,27 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
         if taken_already:
             wal.forget(desk.home.wal, taken_already)
         sealed = [one for one in sealed if one[0] not in taken_already]
-    taken = _fold(desk, view, wal.in_order((path, found) for path, found, _ in sealed), known)  # 2
+    entries = wal.in_order((path, found) for path, found, _ in sealed)
+    taken = _fold(desk, view, entries, known)  # 2
     plan = build(view)  # 3
     if plan is None:
         return None
+    secrets: Known = ()
+    if desk.config.secrets.scanner != "none":
+        from gitledger import scanner  # what it needs is not on the way of those who have none
+
+        secrets = scanner.secrets(desk.config.secrets.scanner, _texts(taken, plan))
+        if secrets:  # once more from the beginning: what is derived may quote what was just taken out
+            view = view_at(desk, tip)
+            taken = _fold(desk, view, entries, known, secrets)
+            plan = build(view)
+            if plan is None:
+                return None
     owner = view.record(layout.writer_key(desk.writer.id))  # before the plan: a new key is signed in by the one before
-    lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id) for draft in plan.drafts)]
+    lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id, secrets) for draft in plan.drafts)]
     key = _key(desk, owner or view.record(layout.writer_key(desk.writer.id)))
 
-    changes: dict[str, bytes | None] = {}  # 4
+    changes: dict[str, CleanBytes | None] = {}  # 4
     tail = view.manifest.writers[desk.writer.id]
     for part, data in enumerate(ingest.segments(line for _, line in lines)):
         changes[layout.segment(desk.writer.id, tail.segments, part)] = data
@@ -165,19 +194,9 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
 
     base = objects.parse_commit(desk.store.get(tip).data).tree if tip else None
     edited = objects.edit(desk.store.get, base, changes, desk.store.algorithm)  # 5
-    payload = objects.format_commit(
-        objects.Commit(
-            tree=edited.tree,
-            parents=(tip,) if tip else (),
-            author=_person(desk),
-            committer=_person(desk),
-            message=message(plan, view, desk.writer.id),
-        )
-    )
-    signed = objects.with_signature(payload, key.sign(payload), desk.store.algorithm)  # 6
-    new = objects.oid("commit", signed, desk.store.algorithm)
-    made = (*edited.objects, (new, objects.Object("commit", signed)))
-    desk.store.put(made)  # 7
+    said = message(plan, view, desk.writer.id, secrets)
+    new, signed = sign(desk, key, edited.tree, (tip,) if tip else (), _person(desk), said)  # 6
+    desk.store.put((*edited.objects, (new, signed)))  # 7
     desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
     try:
         _read_back(desk, new, edited, key)  # 9
@@ -188,7 +207,17 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
 
 
-def message(plan: Plan, view: View, writer: str) -> str:
+def sign(
+    desk: Desk, key: signing.Signer, made: Oid, parents: tuple[Oid, ...], person: Clean, said: Clean
+) -> tuple[Oid, objects.Object]:
+    """A signed commit of the tree `made`; the only place where gitledger makes one, so its texts must be clean."""
+    commit = objects.Commit(tree=made, parents=parents, author=person, committer=person, message=said)
+    payload = objects.format_commit(commit)
+    signed = objects.with_signature(payload, key.sign(payload), desk.store.algorithm)
+    return objects.oid("commit", signed, desk.store.algorithm), objects.Object("commit", signed)
+
+
+def message(plan: Plan, view: View, writer: str, secrets: Known = ()) -> Clean:
     """The commit's message: subject of at most 72 characters, capsule, and the trailers that bind it to its ledger."""
     tail = view.manifest.writers[writer]
     trailers = [
@@ -199,9 +228,11 @@ def message(plan: Plan, view: View, writer: str) -> str:
         f"Ledger-Journal: {tail.seq} {tail.last}",
     ]
     if plan.position:
-        trailers.append(f"Ledger-Head: {plan.position.head} {one_line(plan.position.branch, 200)}")
-    body = [one_line(text, 200) for text in plan.body]
-    return "\n".join([one_line(plan.subject, 72), "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""])
+        branch = redact(plan.position.branch, secrets)  # before it is cut: of half a secret no rule knows the other
+        trailers.append(f"Ledger-Head: {plan.position.head} {one_line(branch, 200)}")
+    body = [one_line(redact(text, secrets), 200) for text in plan.body]
+    subject = one_line(redact(plan.subject, secrets), 72)
+    return redact("\n".join([subject, "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""]), secrets)
 
 
 def _key(desk: Desk, record: Record | None) -> signing.Signer:
@@ -269,6 +300,6 @@ def _remember(desk: Desk, key: signing.Signer, tip: Oid | None, new: Oid) -> Non
         pins.save(desk.home.pins, desk.home.name, mine.remember(new))
 
 
-def _person(desk: Desk) -> str:
+def _person(desk: Desk) -> Clean:
     # An address under .invalid can belong to nobody; the clone's own identity may be unset or private.
-    return f"gitledger {desk.writer.id} <{desk.writer.principal}> {desk.mint.now_ms() // 1000} +0000"
+    return redact(f"gitledger {desk.writer.id} <{desk.writer.principal}> {desk.mint.now_ms() // 1000} +0000")

@@ -64,6 +64,7 @@ def test_without_any_source_the_defaults_hold(place: Place):
         "remote.push": False,
         "proposer.command": [],
         "notify.urls": [],
+        "secrets.scanner": "none",
     }
 
 

@@ -16,7 +16,24 @@ PACKAGE = Path(__file__).parent.parent / "gitledger"
 
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"errors", "model"}),
-    frozenset({"codec", "fold", "layout", "objects", "proof", "redact", "render", "trust", "view"}),
+    frozenset(
+        {
+            "codec",
+            "disguise",
+            "fold",
+            "keywords",
+            "layout",
+            "objects",
+            "privatekeys",
+            "proof",
+            "redact",
+            "render",
+            "scope",
+            "secrets_rules",
+            "trust",
+            "view",
+        }
+    ),
     frozenset(
         {
             "bounds",
@@ -33,18 +50,36 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset(
-        {"fingerprint", "gitstore", "lock", "mint", "packs", "plumbing", "process", "signing", "wal", "worktree"}
+        {
+            "fingerprint",
+            "gitstore",
+            "lock",
+            "mint",
+            "packs",
+            "plumbing",
+            "process",
+            "scanner",
+            "signing",
+            "sshsig",
+            "wal",
+            "worktree",
+        }
     ),
     frozenset(
         {
             "audit",
             "authority",
+            "chain",
             "changeset",
+            "contents",
+            "crew",
             "derive",
             "entries",
             "evidence",
+            "examine",
             "genesis",
             "handovers",
+            "hidden",
             "ingest",
             "keys",
             "ledger",
@@ -54,10 +89,11 @@ LAYERS: tuple[frozenset[str], ...] = (
             "sync",
             "tasks",
             "transaction",
+            "verify",
         }
     ),
     frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover"}),
-    frozenset({"", "__main__", "cli", "commands"}),
+    frozenset({"", "__main__", "cli", "commands", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 
@@ -65,6 +101,13 @@ PACKAGES = ("clients", "commands", "render")
 """Their modules may import each other."""
 
 ALLOWED: dict[tuple[str, str], str] = {
+    ("keywords", "secrets_rules"): "what may be a value is judged for the rules that found it",
+    ("objects", "redact"): "a tree is made of clean bytes alone",
+    ("render", "redact"): "no name is made of a text that was not read, and a tree is made of clean bytes alone",
+    ("redact", "disguise"): "a text is read as it is meant",
+    ("redact", "keywords"): "what may be a value is judged by what it looks like",
+    ("redact", "privatekeys"): "the rules' table, the keys' blocks and the judgement make one answer",
+    ("redact", "secrets_rules"): "the rules' table, the keys' blocks and the judgement make one answer",
     ("fold", "layout"): "the kinds of records say how their fields merge",
     ("fold", "codec"): "equal values are told by their canonical bytes",
     ("view", "codec"): "a view reads records from their bytes",
@@ -81,6 +124,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("trust", "layout"): "whose record a writer's is stands in its key",
     ("identity", "gitdir"): "it lies among the clone's local files",
     ("identity", "pins"): "it is written as the trust list is: atomically, for its owner alone",
+    ("scope", "layout"): "what a record's key may change is told by where its files lie",
+    ("sshsig", "signing"): "what is not checked in process is checked by ssh-keygen, by the same form of key",
     ("plumbing", "packs"): "what a put stores is a pack of its own",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
@@ -107,9 +152,23 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("reading", "transaction"): "what is pending is folded as a transaction would",
     ("search", "ledger"): "a ledger is searched through itself",
     ("search", "reading"): "what is searched is read in the same way",
-    ("audit", "authority"): "every commit is checked by the same rules as a briefing's",
+    ("authority", "verify"): "a briefing is checked by the same rules as everything else",
     ("audit", "ledger"): "a ledger is audited through itself",
     ("audit", "reading"): "what is audited is read in the same way",
+    ("chain", "examine"): "what a commit says by itself is held against what came before",
+    ("chain", "reading"): "where the journals of a verified tip end is read as they are",
+    ("contents", "audit"): "a tip is what its journals make, by the same rebuild as fsck's",
+    ("contents", "reading"): "and is compared file by file",
+    ("crew", "contents"): "the tip is compared by one process while others look at commits",
+    ("crew", "examine"): "what the processes do is look at commits",
+    ("examine", "audit"): "a merge is what folding its parents' journals makes",
+    ("verify", "chain"): "the walk joins the modules of verification",
+    ("verify", "contents"): "the walk joins the modules of verification",
+    ("verify", "crew"): "the walk joins the modules of verification",
+    ("verify", "examine"): "the walk joins the modules of verification",
+    ("verify", "hidden"): "the walk joins the modules of verification",
+    ("verify", "reading"): "a finding names the writer as the commit's trailers do",
+    ("verify", "transaction"): "what is verified is what a transaction wrote, by the same desk",
     ("changeset", "derive"): "its checkpoint is derived, with what the change set says",
     ("changeset", "entries"): "its updates are the steps that commands take",
     ("changeset", "evidence"): "a commit or a file that it names must exist",
@@ -123,13 +182,18 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("discover", "clients"): "the one place that hands the adapters to the ledger",
     ("discover", "config"): "the one place that reads configuration for the ledger",
     ("__main__", "cli"): "the program's entry",
+    ("__main__", "hooks"): "what a session waits for does not wait for click",
+    ("__main__", "terminal"): "what a session waits for does not wait for click",
+    ("cli", "terminal"): "errors are said and streams kept in one place",
+    ("commands", "hooks"): "the command is the same call with its words parsed",
+    ("hooks", "terminal"): "what a hook says goes the same way as all output",
     ("commands", "cli"): "commands share the context that the command line makes",
 }
 """Imports within one layer, each with its reason."""
 
-STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "process", "signing", "demo", "commands", "evidence"})
+STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"})
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
-SPEAKS = frozenset({"cli", "commands", "capture", "__main__"})
+SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})
 KNOWS_CLICK = frozenset({"cli", "commands"})
 EXPORTED = ("__version__", "open")
 """What `gitledger/__init__.py` itself offers; any other name imported from there is a module."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from gitledger.redact import Clean
+
 # Characters that are drawn as nothing or that move what stands around them. Line feed and tab stay. A variation
 # selector stays where it follows a visible character, because emoji need it; a second one would carry hidden data.
 _UNSEEN = re.compile(
@@ -94,8 +96,11 @@ def fenced(text: str, label: str) -> str:
     return "\n".join([f"{_OPEN} {name}".rstrip(), *rows, f"{_CLOSE} {name}".rstrip()])
 
 
-def slug(title: str, limit: int = 40) -> str:
-    """`title` as part of a file name: `[a-z0-9-]`, at most `limit` long, cut between words; "" if nothing is left."""
+def slug(title: Clean, limit: int = 40) -> str:
+    """`title` as part of a file name: `[a-z0-9-]`, at most `limit` long, cut between words; "" if nothing is left.
+
+    In lower case and without its marks no rule would know a secret again, so it must be clean before.
+    """
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
     if len(words) <= limit:

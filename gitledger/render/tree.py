@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from gitledger import codec, layout
 from gitledger.layout import Kind
 from gitledger.model import Json, Key, Record
+from gitledger.redact import CleanBytes, of_events
 from gitledger.render import documents, indexes, project
 from gitledger.view import View, count_states
 
@@ -33,8 +34,12 @@ _LISTS = {
 _DEPENDENT = (layout.DECISION, layout.BLOCKER, layout.QUESTION, layout.ARTIFACT, layout.NOTE)
 
 
-def changes(view: View) -> dict[str, bytes | None]:
+def changes(view: View) -> dict[str, CleanBytes | None]:
     """What to write over the tip's tree, by path, None where a path goes; journal segments are the caller's to add."""
+    return {path: None if data is None else of_events(data) for path, data in _changes(view).items()}
+
+
+def _changes(view: View) -> dict[str, bytes | None]:
     renamed = _renamed(view)
     again = {**view.touched, **dict.fromkeys(sorted(renamed)), **dict.fromkeys(sorted(_naming(view, renamed)))}
     out: dict[str, bytes | None] = {}
