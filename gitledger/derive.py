@@ -54,7 +54,6 @@ def checkpoint(
     reason: str,
     session: Key | None,
     told: Told | None = None,
-    missing: str = "",
 ) -> tuple[Key, Draft]:
     """A checkpoint of the active task (or of the project where none is active) as one event."""
     told = told or Told()
@@ -69,8 +68,10 @@ def checkpoint(
         "previous": view.name(previous) if previous else "",
         "derived": told.derived,
     }
-    if missing:
-        fields["missing"] = missing
+    project = view.record(layout.PROJECT)
+    missing = project.get("missing") if project else None
+    if isinstance(missing, dict):
+        fields["missing"] = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
     stem = layout.checkpoint_stem(key, key.partition("@")[0], view.folder(task) if task else None)
     pointer = {
         "key": key,

@@ -30,12 +30,13 @@ def opened(
         "state": "open",
         "source": source,
         "last_at": now,
+        "by": hand.writer,  # whose it is: another clone's session that is resumed here is recovered here
         "worktree": hand.worktree,
         "position": asdict(facts.position),
         "process": process.named(pid) if pid else process.client(),
     }
     if known is None or "at" not in known.fields:
-        fields |= {"client": client, "client_session": client_session, "at": now, "by": hand.writer, "turns": 0}
+        fields |= {"client": client, "client_session": client_session, "at": now, "turns": 0}
     if known and known.get("closed"):
         fields["closed"] = None  # its handover stays, but nothing may say that it is closed
     # The hook's receipt makes the record; only a start gives it a position.

@@ -13,6 +13,7 @@ import pytest
 from gitledger import authority, discover, entries, handovers, layout, process, sessions, tasks, wal
 from gitledger.ledger import Ledger
 from gitledger.model import Key
+from gitledger.redact import redact
 from tests.ledgers import Clock, again, begin, do
 from tests.sealed import Repo
 
@@ -262,6 +263,21 @@ def test_a_session_that_speaks_after_its_end_is_open_again_and_closes_again(repo
     assert "Turns: 1" in document or "1" in document
 
 
+def test_a_session_resumed_in_another_clone_is_that_clones_to_recover(
+    repo: Repo, tmp_path: Path, client: subprocess.Popen[bytes]
+) -> None:
+    one = begin(repo)
+    session = one.start_session("generic", "s", pid=client.pid)
+    one.checkpoint()
+    there = repo.clone(tmp_path / "there")
+    there.git("branch", "-q", "ledger/main", "origin/ledger/main")
+    two = begin(there)
+    assert two.start_session("generic", "s", "resume", pid=client.pid) == session
+    client.kill()
+    client.wait()
+    assert [made.name for made in two.recover_sessions()] == ["H-000001"]
+
+
 def test_clear_ends_one_session_and_starts_another(repo: Repo) -> None:
     book = begin(repo)
     old = book.start_session("generic", "old", pid=os.getpid())
@@ -417,7 +433,7 @@ def test_the_digest_of_a_checkpoint_named_again_is_the_commit_that_brought_it(re
     made = book.before_compaction(session)
     from gitledger.transaction import Plan
 
-    book.commit(lambda view: Plan("key", (book.hand().draft("noted.elsewhere", {}),), "Something else"))
+    book.commit(lambda view: Plan("key", (book.hand().draft("noted.elsewhere", {}),), redact("Something else")))
     assert again(repo).tip() != made.commit
     second = again(repo).before_compaction(session)
     assert second.name != made.name or second.digest == made.digest

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, genesis, layout, pins, tasks, transaction, wal
-from gitledger.errors import Blocked, IOFailed, LedgerError, NotAllowed
+from gitledger import allowance, discover, genesis, layout, pins, tasks, transaction, wal
+from gitledger.errors import Blocked, CannotWrite, IOFailed, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin, do
 from tests.process.program import works
@@ -324,6 +324,20 @@ def test_of_inits_at_once_one_begins_the_ledger_and_the_others_are_refused(repo:
         assert mine is not None
         assert mine.uuid == book.view().manifest.uuid
         book.checkpoint()
+
+
+# ── the way out ──────────────────────────────────────────────────────────────────────────────
+def test_a_compaction_can_be_allowed_on_a_full_disk(repo: Repo) -> None:
+    book = begin(repo)
+
+    def full(*args: object) -> None:
+        raise CannotWrite("cannot be written (No space left on device)")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pins, "write_private", full)
+        allowance.grant(book.gitdir, "main", "the disk is full")
+    assert allowance.use(book.gitdir, "main", "no space left")
+    assert not allowance.use(book.gitdir, "main", "no space left")
 
 
 # ── kill -9 ──────────────────────────────────────────────────────────────────────────────────

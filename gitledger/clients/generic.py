@@ -48,6 +48,8 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
         fields |= _memory(payload, config, known.get("files", []) if known else [])
         if known is not None and known.text("worktree") != entry.worktree:
             fields["worktree"] = entry.worktree  # a session is where it spoke last
+        if known is not None and known.text("by") != writer:
+            fields["by"] = writer
         if known is not None and known.get("state") != "open" and entry.at > _closed_at(known):
             fields |= {"state": "open", "closed": None}  # it was taken for gone, and here it speaks
     if kind == "turn":
