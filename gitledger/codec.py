@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any
 
 from gitledger.errors import BadData
@@ -16,6 +17,12 @@ from gitledger.model import Change, Event, Field, Json, Record, Stamp
 VERSION = 1
 """The `v` of every event; a reader that meets a higher one says so and changes nothing."""
 
+NESTING = 64
+"""How deep the JSON of a ledger may be nested; what folds and renders it goes down by recursion."""
+BIGGEST = 2**53
+"""Numbers of events are below this: each is followed by a greater one, and other programs read JSON too."""
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _EVENT_KEYS = frozenset(
     ("v", "id", "writer", "seq", "lamport", "at", "type", "session", "task", "records", "data", "prev")
 )
@@ -26,17 +33,28 @@ def canonical(value: Json) -> bytes:
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
         _no_floats(value)
+        if text.count("[") + text.count("{") > NESTING and _is_deep(value):
+            raise ValueError(f"nested deeper than {NESTING} levels")
         return text.encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError (a lone surrogate) is a ValueError
         raise BadData(f"a value has no canonical JSON form ({e}); pass text, whole numbers, lists and objects") from e
 
 
 def parse(data: bytes, where: str) -> Json:
-    """The JSON value of `data`; raise BadData naming `where`. Duplicate keys and floats are refused."""
+    """The JSON value of `data`; raise BadData naming `where`.
+
+    Refused as well: another encoding than UTF-8, duplicate keys, floats, half a character, and too deep a nesting.
+    """
     try:
-        return json.loads(data, object_pairs_hook=_unique, parse_float=_refuse_float, parse_constant=_refuse_float)
-    except (ValueError, RecursionError) as e:
+        text = data.decode()
+        value = json.loads(text, object_pairs_hook=_unique, parse_float=_refuse_float, parse_constant=_refuse_float)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as e:  # UnicodeError is a ValueError
         raise BadData(f"{where} is not valid JSON ({e}); run: gitledger fsck") from e
+    if text.count("[") + text.count("{") > NESTING and _is_deep(value):
+        raise BadData(f"{where} is nested deeper than {NESTING} levels; run: gitledger fsck")
+    return value
 
 
 def pretty(value: Json) -> bytes:
@@ -73,7 +91,7 @@ def line_hash(line: bytes) -> str:
 def read_event(line: bytes, where: str) -> Event:
     """The event of a journal line; raise BadData for anything but a canonical line of a known version."""
     value = parse(line, where)
-    if not isinstance(value, dict) or value.get("v") != VERSION:
+    if not isinstance(value, dict) or type(value.get("v")) is not int or value["v"] != VERSION:
         found = value.get("v") if isinstance(value, dict) else None
         raise BadData(f"{where} has event version {found!r}, this gitledger reads {VERSION}; update gitledger")
     if value.keys() != _EVENT_KEYS:
@@ -81,7 +99,7 @@ def read_event(line: bytes, where: str) -> Event:
     texts = ("id", "writer", "at", "type", "prev")
     if not (
         all(isinstance(value[k], str) for k in texts)
-        and all(isinstance(value[k], int) and value[k] >= 0 for k in ("seq", "lamport"))
+        and all(type(value[k]) is int and 0 <= value[k] < BIGGEST for k in ("seq", "lamport"))
         and all(value[k] is None or isinstance(value[k], str) for k in ("session", "task"))
         and isinstance(value["data"], dict)
         and isinstance(value["records"], dict)
@@ -134,6 +152,8 @@ def read_record(data: bytes, where: str) -> Record:
     """The record of a JSON file in the ledger's tree; raise BadData naming `where`."""
     value = parse(data, where)
     try:
+        if not isinstance(value["key"], str):
+            raise ValueError("its key is no text")
         return Record(
             value["key"],
             {name: _read_field(f) for name, f in value["fields"].items()},
@@ -166,7 +186,17 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _refuse_float(text: str) -> Json:
-    raise ValueError(f"{text} is not a whole number")
+    raise ValueError(f"{text[:40]} is not a whole number")
+
+
+def _is_deep(value: Json) -> bool:
+    level = [value]
+    for _ in range(NESTING):
+        folders = [one for one in level if isinstance(one, (dict, list))]
+        level = [inner for one in folders for inner in (one.values() if isinstance(one, dict) else one)]
+        if not level:
+            return False
+    return any(isinstance(one, (dict, list)) for one in level)
 
 
 def _no_floats(value: Json) -> None:

@@ -129,6 +129,11 @@ class Record:
         found = self.get(name, "")
         return found if isinstance(found, str) else ""
 
+    def is_odd(self) -> bool:
+        """True where a field is of another kind than it has."""
+        held = [self.fields, *(fields for items in self.items.values() for fields in items.values())]
+        return not all(_kept(name, value) for fields in held for name, (value, _) in fields.items())
+
     def listed(self, name: str) -> list[dict[str, Json]]:
         """The items of a list as plain values with their `id`, oldest first."""
         rows = []

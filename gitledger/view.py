@@ -10,11 +10,16 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from gitledger import codec, fold, layout
+from gitledger import codec, fold, layout, listing
 from gitledger.errors import BadData, NoSuchRecord
 from gitledger.layout import Kind
 from gitledger.model import Event, Json, Key, Record
 
+_UUID = re.compile(r"[0-9A-Za-z-]{0,64}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|")
+_WRITER = re.compile(r"[a-z0-9]{4,16}")
+_HASH = re.compile(r"[0-9a-f]{64}|")
+_LETTER = re.compile("[A-Z]")
 Read = Callable[[str], bytes | None]
 Row = dict[str, Json]
 
@@ -60,17 +65,33 @@ def read_manifest(data: bytes) -> Manifest:
             raise BadData(
                 f"the ledger has format {value['format']}, this gitledger reads {layout.FORMAT}; update gitledger"
             )
+        # Its uuid and name go into commits' trailers, and its numbers into paths: no form but their own gets that far.
         return Manifest(
-            value["ledger"]["uuid"],
-            value["ledger"]["name"],
-            value["lamport"],
-            {w: Tail(t["seq"], t["last"], t["segments"]) for w, t in value["writers"].items()},
-            dict(value["numbers"]),
+            _text(value["ledger"]["uuid"], _UUID),
+            _text(value["ledger"]["name"], _NAME),
+            _number(value["lamport"]),
+            {
+                _text(w, _WRITER): Tail(_number(t["seq"]), _text(t["last"], _HASH), _number(t["segments"]))
+                for w, t in value["writers"].items()
+            },
+            {_text(letter, _LETTER): _number(n) for letter, n in value["numbers"].items()},
             value["format"],
-            value["renderer"],
+            _number(value["renderer"]),
         )
-    except (KeyError, TypeError, AttributeError) as e:
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise BadData(f"{layout.MANIFEST} is not a manifest ({type(e).__name__}: {e}); run: gitledger fsck") from e
+
+
+def _text(value: Json, form: re.Pattern[str]) -> str:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise ValueError(f"{str(value)[:60]!r} where {form.pattern} belongs")
+    return value
+
+
+def _number(value: Json) -> int:
+    if type(value) is not int or not 0 <= value < codec.BIGGEST:
+        raise ValueError(f"{str(value)[:60]!r} where a number belongs")
+    return value
 
 
 class View:
@@ -110,7 +131,10 @@ class View:
         if key not in self._records:
             path = self.tip_stem(key)  # not `stem`: an event folded on top may have given it another name by now
             data = self.read(f"{path}.json") if path else None
-            self._records[key] = codec.read_record(data, f"{path}.json") if data is not None else None
+            found = codec.read_record(data, f"{path}.json") if data is not None else None
+            if found is not None and found.key != key:
+                raise BadData(f"{path}.json holds the record {found.key[:60]!r}; run: gitledger fsck")
+            self._records[key] = found
         return self._records[key]
 
     def need(self, key: Key) -> Record:
@@ -124,7 +148,8 @@ class View:
         """The index rows of one shard folder, such as `tasks/00xx`, as they stand now; do not change them."""
         if folder not in self._shards:
             data = self.read(f"{folder}/index.json")
-            self._tip[folder] = codec.parse(data, f"{folder}/index.json")["rows"] if data is not None else {}
+            path = f"{folder}/index.json"
+            self._tip[folder] = listing.shard(codec.parse(data, path), folder) if data is not None else {}
             self._shards[folder] = self._tip[folder]
         return self._shards[folder]
 
@@ -241,7 +266,7 @@ class View:
         """A small JSON file of the tree, as events left it; `default` where it is absent."""
         if path not in self._json:
             data = self.read(path)
-            self._json[path] = codec.parse(data, path) if data is not None else default
+            self._json[path] = listing.checked(path, codec.parse(data, path)) if data is not None else default
         return self._json[path]
 
     # ── folding ──────────────────────────────────────────────────────────────────────────
@@ -313,22 +338,17 @@ def index_row(kind: Kind, record: Record) -> Row:
     born = record.fields.get("at")
     row: Row = {
         "state": "open" if is_open(kind, record) else "closed",
-        "status": _text(record, "status"),
-        "title": _text(record, "title"),
-        "task": _text(record, "task") or None,
-        "at": _text(record, "at"),
+        "status": record.text("status"),
+        "title": record.text("title"),
+        "task": record.text("task") or None,
+        "at": record.text("at"),
         "born": [born[1].lamport, born[1].writer, born[1].seq] if born else [],
     }
     if kind is layout.TASK:
-        row["area"] = _text(record, "area")
+        row["area"] = record.text("area")
         # It becomes part of a path, and another writer may have set it to anything.
-        row["slug"] = re.sub(r"[^a-z0-9-]", "", _text(record, "slug"))[:60]
+        row["slug"] = re.sub(r"[^a-z0-9-]", "", record.text("slug"))[:60]
     return row
-
-
-def _text(record: Record, name: str) -> str:
-    value = record.get(name)
-    return value if isinstance(value, str) else ""
 
 
 _CLOSED = {

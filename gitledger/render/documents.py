@@ -10,9 +10,11 @@ from gitledger import layout
 from gitledger.model import Key, Record
 from gitledger.render import entries, project, snapshots, task
 from gitledger.render.cut import cut_record
-from gitledger.render.page import Link, page, relative
+from gitledger.render.page import LIMIT, Link, page, relative
 from gitledger.render.text import inline
 from gitledger.view import View
+
+_ODD = "*A field of this record is not of the kind it should be; the JSON beside this file holds it as it is.*"
 
 
 def files(view: View, key: Key) -> dict[str, bytes]:
@@ -26,12 +28,17 @@ def files(view: View, key: Key) -> dict[str, bytes]:
 def documents(view: View, key: Key, record: Record, stem: str) -> dict[str, bytes]:
     """The documents of a record that lies at `stem`; a record that is damaged has one that says so."""
     try:
-        return _documents(view, key, record, stem)
+        made = _documents(view, key, record, stem)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         # Another writer's fields may be of any kind; one record must not keep the others from being written. No word of
         # Python's own goes into the text: it differs between versions, and the bytes may not.
-        said = "*A field of this record is not of the kind it should be; the JSON beside this file holds it as it is.*"
-        return {path: page(f"# {inline(view.name(key), 80)}", said) for path in paths(key, record, stem)}
+        return {path: page(f"# {inline(view.name(key), 80)}", _ODD) for path in paths(key, record, stem)}
+    if not record.is_odd():
+        return made
+    # Such a field is shown as one that is not set. A document that has no room left says that it is cut.
+    said = f"\n{_ODD}\n".encode()
+    fits = {path for path, data in made.items() if path.endswith(".md") and len(data) + len(said) <= LIMIT}
+    return {path: data + said if path in fits else data for path, data in made.items()}
 
 
 def paths(key: Key, record: Record | None, stem: str) -> list[str]:

@@ -1,0 +1,94 @@
+"""The tree's own lists, checked as they are read: indexes, open sessions, the handovers of a branch. Pure.
+
+They are made from events and never read back into any, so only a tree that somebody else made can hold another shape.
+Whoever reads one may then rely on its keys and on the kinds of its values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from gitledger import layout
+from gitledger.errors import BadData
+from gitledger.model import Json, Key
+
+_SHARD = re.compile(r"[0-9]{2,10}xx\Z")
+_SLUG = re.compile(r"[a-z0-9-]{0,60}\Z")
+_TEXTS = ("state", "status", "title", "at")
+
+
+def shard(value: Json, folder: str) -> dict[Key, dict[str, Json]]:
+    """The rows of a shard's `index.json` by key; raise BadData where it is another thing."""
+    rows = value.get("rows") if isinstance(value, dict) else None
+    if not isinstance(rows, dict) or not all(_is_row(key, row, folder) for key, row in rows.items()):
+        raise _no_list(f"{folder}/index.json")
+    return rows
+
+
+def checked(path: str, value: Json) -> Json:
+    """`value` itself, where it is the list that lies at `path`; raise BadData otherwise."""
+    for form, is_one in _FORMS:
+        if form.fullmatch(path) and not is_one(value):
+            raise _no_list(path)
+    return value
+
+
+def _is_row(key: Key, row: Json, folder: str) -> bool:
+    return (
+        layout.shard_folder(key) == folder
+        and isinstance(row, dict)
+        and all(isinstance(row.get(name), str) for name in _TEXTS)
+        and isinstance(row.get("task"), str | None)
+        and (row.get("born") == [] or _is_stamp(row.get("born")))
+        and (key[0] != layout.TASK.letter or _is_task(row))
+    )
+
+
+def _is_task(row: dict[str, Json]) -> bool:
+    slug = row.get("slug")
+    return isinstance(row.get("area"), str) and isinstance(slug, str) and bool(_SLUG.match(slug))
+
+
+def _is_stamp(value: Json) -> bool:
+    return isinstance(value, list) and [type(part) for part in value] == [int, str, int]
+
+
+def _is_counts(value: Json) -> bool:
+    shards = value.get("shards") if isinstance(value, dict) else None
+    return isinstance(shards, dict) and all(
+        _SHARD.match(name) and isinstance(counts, dict) and all(type(n) is int for n in counts.values())
+        for name, counts in shards.items()
+    )
+
+
+def _is_sessions(value: Json) -> bool:
+    return isinstance(value, dict) and all(
+        layout.is_session(key) and isinstance(row, dict) for key, row in value.items()
+    )
+
+
+def _is_handovers(value: Json) -> bool:
+    rows = value.get("rows") if isinstance(value, dict) else None
+    return isinstance(rows, list) and all(isinstance(row, dict) and _is_handover(row) for row in rows)
+
+
+def _is_handover(row: dict[str, Json]) -> bool:
+    found = layout.numbered(row["key"]) if isinstance(row.get("key"), str) else None
+    return found is not None and found[0] is layout.HANDOVER and "at" in row and _is_stamp(row.get("stamp"))
+
+
+def _is_branches(value: Json) -> bool:
+    return _is_handovers(value) and all(isinstance(row.get("branch"), str) for row in value["rows"])
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[Json], bool]], ...] = (
+    (re.compile(r"[a-z]+/index\.json"), _is_counts),
+    (re.compile(re.escape(layout.OPEN_SESSIONS)), _is_sessions),
+    (re.compile(re.escape(layout.RECENT_BRANCHES)), _is_branches),
+    (re.compile(r"handovers/branches/[0-9a-f]{2}/[0-9a-f]+\.json"), _is_handovers),
+)
+
+
+def _no_list(path: str) -> BadData:
+    return BadData(f"{path} is not the list that belongs there; run: gitledger fsck")
