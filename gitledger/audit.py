@@ -1,4 +1,4 @@
-"""The ledger held against itself: signatures, the chains of its journal, and the tree that its events alone make.
+"""The ledger held against itself: the chains of its journal, and the tree that its events alone make.
 
 A rebuild folds every event into an empty view and renders what that changes, as a commit does, but a thousand events
 at a time: each lot over the tree that the lot before it made, kept in a temporary file. So memory follows one lot,
@@ -10,21 +10,22 @@ from __future__ import annotations
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
+from types import MappingProxyType
 
-from gitledger import authority, codec, layout, objects, pins, reading, store, wal
-from gitledger.errors import BadData, LedgerError, Missing, MissingObject
+from gitledger import codec, layout, objects, reading, wal
+from gitledger.errors import BadData, LedgerError
 from gitledger.ledger import Ledger
 from gitledger.model import Event, Finding, Oid
 from gitledger.objects import FOLDER, Get, Object, TreeEntry
 from gitledger.reading import Segment
 from gitledger.render import tree
 from gitledger.store import Store
-from gitledger.view import View, read_manifest
+from gitledger.view import Tail, View, read_manifest
 
 LOT_EVENTS = 1_000
 """Events that are folded before their documents are rendered."""
@@ -35,62 +36,27 @@ _ASK = "look at it with: gitledger get "
 _HURT = "compare with another clone, or with git log of the ledger's branch, before you mend it"
 
 
-# ── signatures ───────────────────────────────────────────────────────────────────────────────
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What `verify` found: how many commits it checked, and the remembered tip where it stopped ("" for none)."""
-
-    tip: Oid
-    checked: int
-    since: Oid
-    findings: tuple[Finding, ...]
-
-
-def verify(ledger: Ledger, *, full: bool = False) -> Verified:
-    """Check every commit's signature, the owner of its key, and that it is signed for this ledger.
-
-    From the tip back to the first commit, or to the tip that was found good before under the same trust; `full` forgets
-    that one. A verdict without findings is remembered.
-    """
-    desk, tip = ledger.desk, ledger.tip()
-    mine = pins.load(desk.home.pins, desk.home.name)
-    if mine is None:
-        mend = "run gitledger init to join the ledger"
-        return Verified(tip, 0, "", (Finding("no pins", desk.home.pins, "this clone has pinned no key", mend),))
-    since = mine.verified if mine.under == mine.digest() and not full else ""
-    checked = 0
-    found: list[Finding] = []
-    strangers: dict[str, Finding] = {}
-    try:
-        for oid, commit in store.history(desk.store, tip, (since,) if since else ()):
-            checked += 1
-            known, faults = authority.check(desk, oid, commit, mine)
-            found += faults
-            writer = reading.trailers(commit).get("Ledger-Writer", "")
-            if not known and not faults and writer not in strangers:
-                what = f"writer {writer} signs with a key that this clone has not pinned"
-                strangers[writer] = Finding("unknown signer", oid[:12], what, "ask that writer for the fingerprint")
-    except MissingObject as e:
-        found.append(Finding("partial", tip[:12], str(e), "fetch the ledger's whole history: git fetch --unshallow"))
-    except Missing as e:
-        found.append(Finding("unverifiable", tip[:12], str(e), "mend that and run gitledger verify again"))
-    found += strangers.values()
-    if not found:
-        authority.remember(desk, mine, tip)
-    return Verified(tip, checked, since, tuple(found))
-
-
 # ── the journal's chains ─────────────────────────────────────────────────────────────────────
-def chained(get: Get, root: Oid, faults: list[Finding]) -> Iterator[tuple[Event, bytes]]:
-    """All events of a tree in order, each writer's journal checked on the way; what cannot be read is passed over."""
+def chained(
+    get: Get, root: Oid, faults: list[Finding], since: Mapping[str, Tail] = MappingProxyType({})
+) -> Iterator[tuple[Event, bytes]]:
+    """All events of a tree in order, each writer's journal checked on the way; what cannot be read is passed over.
+
+    With `since`, only those behind the given ends of the writers' journals.
+    """
     ids: set[bytes] = set()
-    streams = [_chain(get, start, writer, ids, faults) for writer, start in reading.writers(get, root, faults).items()]
+    streams = [
+        _chain(get, start, writer, ids, faults, since.get(writer, Tail()))
+        for writer, start in reading.writers(get, root, faults).items()
+    ]
     return merge(*streams, key=lambda row: row[0].stamp)
 
 
-def _chain(get: Get, start: Oid, writer: str, ids: set[bytes], faults: list[Finding]) -> Iterator[tuple[Event, bytes]]:
-    seq, lamport, prev, lost = 0, 0, "", 0
-    for segment in _whole(reading.segments(get, start, writer, faults), faults):
+def _chain(
+    get: Get, start: Oid, writer: str, ids: set[bytes], faults: list[Finding], since: Tail
+) -> Iterator[tuple[Event, bytes]]:
+    seq, lamport, prev, lost = since.seq, 0, since.last, 0
+    for segment in _whole(_behind(get, start, writer, faults, since.segments), faults, since.segments):
         try:
             data = get(segment.oid).data
         except LedgerError as e:
@@ -115,6 +81,14 @@ def _chain(get: Get, start: Oid, writer: str, ids: set[bytes], faults: list[Find
             yield event, line
 
 
+def _behind(get: Get, start: Oid, writer: str, faults: list[Finding], first: int) -> Iterable[Segment]:
+    """The segments from number `first` on, in order; of the folders before it none is read but the first one's."""
+    if not first:
+        return reading.segments(get, start, writer, faults)
+    backwards = reading.segments(get, start, writer, faults, newest_first=True)
+    return reversed(list(takewhile(lambda segment: segment.n >= first, backwards)))
+
+
 def _faults(
     event: Event, line: bytes, writer: str, seq: int, lamport: int, prev: str, lost: int
 ) -> Iterator[tuple[str, str]]:
@@ -132,8 +106,8 @@ def _faults(
         yield "order", f"its place in the order, {event.lamport}, is not after {lamport}"
 
 
-def _whole(segments: Iterable[Segment], faults: list[Finding]) -> Iterator[Segment]:
-    n, part = -1, 0
+def _whole(segments: Iterable[Segment], faults: list[Finding], first: int = 0) -> Iterator[Segment]:
+    n, part = first - 1, 0
     for segment in segments:
         if (segment.n, segment.part) not in ((n, part + 1), (n + 1, 0)):
             before = f"the last one before it is {n:06x}" if n >= 0 else "there is none before it"
@@ -190,23 +164,36 @@ def rebuilt(ledger: Ledger, root: Oid, *, renderer: int = layout.RENDERER) -> It
 
     An event that cannot be folded is a fault, and the others go on.
     """
-    scratch = Scratch(ledger.desk.store.get)
+    with remade(ledger.desk.store, root, renderer=renderer) as made:
+        yield made
+
+
+@contextmanager
+def remade(
+    ledger_store: Store, root: Oid, base: Oid | None = None, *, renderer: int = layout.RENDERER
+) -> Iterator[Rebuilt]:
+    """The tree of `root` made again: the events of its journal that `base` lacks, folded into the tree of `base`.
+
+    The journal's segments are taken as they are. An event that cannot be folded is a fault, and the others go on.
+    """
+    scratch = Scratch(ledger_store.get)
     try:
-        yield _rebuild(scratch, ledger.desk.store, root, renderer)
+        yield _rebuild(scratch, ledger_store, root, base, renderer)
     finally:
         scratch.close()
 
 
-def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, renderer: int) -> Rebuilt:
+def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, base: Oid | None, renderer: int) -> Rebuilt:
     real, algorithm = ledger_store.get, ledger_store.algorithm
     faults: list[Finding] = []
-    counts = {
-        writer: max((segment.n for segment in reading.segments(real, start, writer, [])), default=-1) + 1
+    newest = {
+        writer: next(reading.segments(real, start, writer, [], newest_first=True), None)
         for writer, start in reading.writers(real, root, []).items()
     }
-    base: Oid | None = None
-    total = 0
-    view = View(lambda path: None)
+    counts = {writer: segment.n + 1 if segment else 0 for writer, segment in newest.items()}
+    total, first = 0, base
+    view = _over(scratch, base) if base else View(lambda path: None)
+    since = {writer: replace(tail) for writer, tail in view.manifest.writers.items()}
 
     def render() -> Oid:
         for writer, tail in view.manifest.writers.items():
@@ -217,7 +204,7 @@ def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, renderer: int) ->
         return edited.tree
 
     events = size = 0
-    for event, line in chained(real, root, faults):
+    for event, line in chained(real, root, faults, since):
         if events >= LOT_EVENTS or size + len(line) > LOT_BYTES:
             base = render()
             view, events, size = _over(scratch, base), 0, 0
@@ -227,23 +214,26 @@ def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, renderer: int) ->
             what = f"event {event.id} of {event.writer} cannot be folded ({type(e).__name__}: {e})"
             faults.append(Finding("event", f"journal/{event.writer} seq {event.seq}", what, _HURT))
         total, events, size = total + 1, events + 1, size + len(line)
-    return Rebuilt(_with_journal(scratch, real, root, render(), algorithm), total, scratch, faults)
+    return Rebuilt(_with_journal(scratch, real, root, first, render(), algorithm), total, scratch, faults)
 
 
 def _over(scratch: Scratch, base: Oid) -> View:
     return View(reading.reader(scratch.get, base))
 
 
-def _with_journal(scratch: Scratch, get: Get, root: Oid, made: Oid, algorithm: str) -> Oid:
-    """The tree of `made` with the journal of `root` and nothing else that lies there."""
+def _with_journal(scratch: Scratch, get: Get, root: Oid, base: Oid | None, made: Oid, algorithm: str) -> Oid:
+    """The tree of `made` with the journal of `root` and nothing else that lies there; what `base` has is sound."""
 
-    def kept(entry: TreeEntry, depth: int) -> TreeEntry:
+    def kept(entry: TreeEntry, depth: int, before: TreeEntry | None) -> TreeEntry:
+        if entry == before:
+            return entry
         try:
             rows = objects.entries(get, entry.oid) or {}
+            older = (objects.entries(get, before.oid) or {}) if before and before.is_folder else {}
         except LedgerError:
             return entry  # it cannot be read: the differences name it
         mine = [row for row in rows.values() if reading.belongs(row, depth)]
-        below = mine if depth == 3 else [kept(row, depth + 1) for row in mine]
+        below = mine if depth == 3 else [kept(row, depth + 1, older.get(row.name)) for row in mine]
         if below == list(rows.values()):
             return entry
         return TreeEntry(FOLDER, entry.name, _put(scratch, below, algorithm))
@@ -251,7 +241,8 @@ def _with_journal(scratch: Scratch, get: Get, root: Oid, made: Oid, algorithm: s
     journal = (objects.entries(get, root) or {}).get("journal")
     if journal is None:
         return made
-    rows = {**(objects.entries(scratch.get, made) or {}), "journal": kept(journal, 0)}
+    before = (objects.entries(get, base) or {}).get("journal") if base else None
+    rows = {**(objects.entries(scratch.get, made) or {}), "journal": kept(journal, 0, before)}
     return _put(scratch, rows.values(), algorithm)
 
 
@@ -276,8 +267,8 @@ def fsck(ledger: Ledger) -> Iterator[Finding]:
     with rebuilt(ledger, root, renderer=renderer) as made:
         faults = made.faults
         for difference in reading.differences(get, root, made.objects.get, made.tree, faults):
-            if renderer == layout.RENDERER or not _is_document(difference.path):
-                yield _wrong(difference)
+            if renderer == layout.RENDERER or not is_document(difference.path):
+                yield wrong(difference)
         yield from faults
     yield from _gone(ledger.desk.store, root)
     yield from _log(ledger)
@@ -293,7 +284,8 @@ def _gone(ledger_store: Store, root: Oid) -> Iterator[Finding]:
     yield from faults
 
 
-def _wrong(difference: reading.Difference) -> Finding:
+def wrong(difference: reading.Difference) -> Finding:
+    """What a file that the journal's events make otherwise, or not at all, is called; `where` is its path."""
     path = difference.path
     if difference.new is None:
         return Finding("foreign file", path, "no event accounts for it", _ASK + path)
@@ -304,12 +296,13 @@ def _wrong(difference: reading.Difference) -> Finding:
     elif difference.old.mode != difference.new.mode:
         what = "it is not a plain file"
     else:
-        word = "document" if _is_document(path) else "record or index"
+        word = "document" if is_document(path) else "record or index"
         what = f"the {word} is not what the journal's events make"
     return Finding("differs", path, what, _ASK + path)
 
 
-def _is_document(path: str) -> bool:
+def is_document(path: str) -> bool:
+    """True for a file that is rendered for people, and differs between renderers."""
     return path.endswith((".md", ".yaml"))
 
 

@@ -38,7 +38,7 @@ COMMANDS: dict[str, str] = {
     "get": "Print a record's document or a file of the ledger.",
     "search": "Find records that hold a text.",
     "journal": "Print journalled events.",
-    "verify": "Check signatures from the tip to the first commit.",
+    "verify": "Check every commit, and the tip against its journals.",
     "trust": "List, add and revoke the keys that this machine believes.",
     "fsck": "Check documents and journals against records.",
     "rebuild": "Make the whole tree from the journal alone.",

@@ -26,6 +26,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _EVENT_KEYS = frozenset(
     ("v", "id", "writer", "seq", "lamport", "at", "type", "session", "task", "records", "data", "prev")
 )
+_CHANGE_KEYS = frozenset(("set", "items"))
 
 
 def canonical(value: Json) -> bytes:
@@ -107,6 +108,45 @@ def read_event(line: bytes, where: str) -> Event:
         raise BadData(f"{where} has a field of the wrong type; run: gitledger fsck")
     records = {key: read_change(change, where) for key, change in value["records"].items()}
     return Event(**{**value, "records": records})
+
+
+def event_value(line: bytes, where: str) -> dict[str, Json]:
+    """The JSON value of a journal line, its keys and types checked, but not whether the line is canonical.
+
+    For whoever checks very many and has the form checked elsewhere; BadData as `read_event` raises it.
+    """
+    try:
+        value = _DECODER.decode(line.decode())
+    except (ValueError, RecursionError) as e:
+        raise BadData(f"{where} is not valid JSON ({e}); run: gitledger fsck") from e
+    if not isinstance(value, dict) or value.get("v") != VERSION or not _is_event(value):
+        read_event(line, where)  # says what is wrong
+        raise BadData(f"{where} is not the canonical form of its event; run: gitledger fsck")
+    return value
+
+
+def _is_event(value: dict[str, Json]) -> bool:
+    if value.keys() != _EVENT_KEYS or type(value["data"]) is not dict or type(value["records"]) is not dict:
+        return False
+    for key in ("id", "writer", "at", "type", "prev"):
+        if type(value[key]) is not str:
+            return False
+    for key in ("session", "task"):
+        if value[key] is not None and type(value[key]) is not str:
+            return False
+    for key in ("seq", "lamport"):
+        if type(value[key]) is not int or value[key] < 0:
+            return False
+    for change in value["records"].values():
+        if type(change) is not dict or not change.keys() <= _CHANGE_KEYS:
+            return False
+        for half in change.values():
+            if type(half) is not dict or not half:  # an empty half is left out
+                return False
+        for items in change.get("items", {}).values():
+            if type(items) is not dict or not all(type(fields) is dict for fields in items.values()):
+                return False
+    return True
 
 
 def change_value(change: Change) -> Json:
@@ -197,6 +237,9 @@ def _is_deep(value: Json) -> bool:
         if not level:
             return False
     return any(isinstance(one, (dict, list)) for one in level)
+
+
+_DECODER = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float)
 
 
 def _no_floats(value: Json) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from gitledger import audit, cli, codec, discover, entries, layout, objects, reading, tasks, wal
 from gitledger.ledger import Ledger
-from gitledger.model import Finding
 from gitledger.store import MemoryStore
 from gitledger.view import View
 from tests.ledgers import again, begin, do, tamper
@@ -317,69 +316,3 @@ def test_a_fork_of_a_view_is_not_seen_by_the_view(repo: Repo) -> None:
     assert (json.dumps(view.manifest.value()), dict(view.rows("tasks/00xx")), dict(view.touched)) == before
     assert view.record(key) is None
     assert isinstance(fork, View)
-
-
-# ── signatures ───────────────────────────────────────────────────────────────────────────────
-def test_verify_checks_every_commit_once_and_remembers(repo: Repo, capfd: pytest.CaptureFixture[str]) -> None:
-    book = lived(repo)
-    assert run(repo, "verify", "--full") == 0
-    commits = int(repo.git("rev-list", "--count", "ledger/main"))
-    assert f"verified; {commits} commits checked to the first one" in capfd.readouterr().out
-    assert run(repo, "verify", "--json") == 0
-    value = json.loads(capfd.readouterr().out)
-    assert (value["checked"], value["since"], value["findings"]) == (0, book.tip(), [])
-    again(repo).checkpoint()
-    assert run(repo, "verify", "--full", "--json") == 0
-    assert json.loads(capfd.readouterr().out)["checked"] == commits + 1
-
-
-def findings(repo: Repo, *, full: bool = False) -> list[Finding]:
-    return list(audit.verify(again(repo), full=full).findings)
-
-
-def test_verify_names_an_unsigned_commit_also_below_good_ones(repo: Repo, capfd: pytest.CaptureFixture[str]) -> None:
-    book = lived(repo)
-    bad = tamper(book, {"stray.txt": b"x"})
-    book.checkpoint()
-    found = findings(repo)
-    assert {f.where for f in found} == {bad[:12]}
-    assert "signature" in {f.rule for f in found}
-    assert run(repo, "verify") == 1
-    assert bad[:12] in capfd.readouterr().out
-    assert {f.where for f in findings(repo)} == {bad[:12]}, "a bad verdict is never remembered"
-
-
-def test_verify_names_a_commit_of_another_ledger(repo: Repo) -> None:
-    lived(repo)
-    begin(repo, name="other")
-    repo.git("update-ref", "refs/heads/ledger/main", "refs/heads/ledger/other")
-    assert {"other ledger", "other root"} <= {f.rule for f in audit.verify(again(repo, name="main")).findings}
-
-
-def test_verify_names_a_writer_whose_key_is_not_pinned(
-    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lived(repo)
-    other = repo.clone(tmp_path / "clone")
-    other.git("branch", "ledger/main", "origin/ledger/main")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "another person"))
-    discover.init(str(other.path), "main", None)
-    found = findings(other)
-    assert [f.rule for f in found] == ["unknown signer"]
-    assert repo.git("rev-parse", "ledger/main")  # the first clone's own verdict stands
-    monkeypatch.setenv("XDG_DATA_HOME", str(Path(os.environ["HOME"]) / ".local" / "share"))
-    assert findings(repo, full=True) == []
-
-
-def test_a_shallow_ledger_is_partial_and_never_good(repo: Repo, tmp_path: Path) -> None:
-    lived(repo)
-    shallow = Repo(tmp_path / "shallow")
-    repo.git("clone", "-q", "--bare", "--depth", "1", "--branch", "ledger/main", repo.path.as_uri(), str(shallow.path))
-    home = repo.path / ".git" / "gitledger"
-    book = again(repo)
-    store = discover.open_store(type(book.gitdir)("", str(shallow.path), str(shallow.path)), "main")
-    seen = Ledger(replace(book.desk, store=store), book.gitdir)
-    made = audit.verify(seen, full=True)
-    assert "partial" in [f.rule for f in made.findings]
-    assert made.checked == 1
-    assert home.is_dir()

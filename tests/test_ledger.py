@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import audit, discover, entries, genesis, ledger, lock, signing, tasks, transaction, wal
+from gitledger import discover, entries, genesis, ledger, lock, signing, tasks, transaction, verify, wal
 from gitledger.errors import (
     Blocked,
     CannotWrite,
@@ -181,7 +181,8 @@ def test_a_lost_key_makes_no_forgery_and_init_joins_with_a_new_writer(repo: Repo
     view = again(repo).view()
     assert [row["title"] for _, row in view.walk(ledger.layout.TASK)] == ["Logged before the loss"]
     again(repo).checkpoint()
-    assert audit.verify(again(repo), full=True).findings == ()
+    book = again(repo)
+    assert verify.verify(book.desk, book.tip(), verify.Ways(full=True)).findings == ()
 
 
 def test_two_ledgers_live_side_by_side(repo: Repo) -> None:

@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import sys
+import time
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from gitledger.commands import counted, json_option, opened, put, put_json
+from gitledger.commands import counted, json_option, put, put_json
+
+if TYPE_CHECKING:
+    from gitledger.cli import Words
+    from gitledger.ledger import Ledger
+    from gitledger.store import Store
+
+PRINTED = 1_000
+"""How many findings are printed; beyond that they are counted."""
+
+QUIET = 1.0
+"""Seconds before a person at a terminal is told how far it is."""
+
+
+class Progress:
+    """One line on a terminal's stderr, from the first second on; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + QUIET if sys.stderr.isatty() else float("inf")
+        self._shown = False
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        """Show how far it is, ten times a second at most."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next, self._shown = now + 0.1, True
+        said = f"{done:,} of {total:,} commits checked" if phase == "commits" else "comparing the tip with its journals"
+        sys.stderr.write(f"\r\x1b[K{said}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
 
 @click.command()
@@ -14,34 +53,63 @@ from gitledger.commands import counted, json_option, opened, put, put_json
 @json_option
 @click.pass_context
 def command(ctx: click.Context, full: bool, as_json: bool) -> int:
-    """Check signatures from the tip to the first commit.
+    """Check every commit, and the tip against its journals.
 
-    Of every commit it checks that it carries exactly one signature, that this is good and of the key that the ledger
-    has for the commit's writer, that the message is signed for this ledger's uuid, that the only first commit is the
-    pinned one, and that this machine has pinned the key. It stops at the commit that was found good before. What the
-    commits hold is checked by gitledger fsck; that each one only adds is not checked yet.
+    Of every commit since the last verified tip, by the parents that stand in it: exactly one signature, good, of the
+    key that owns its writer's id at that place; author, committer and message bound to that writer and this ledger; it
+    only adds its writer's next journal segment, whose events follow those before; it touches only what its events say.
+    A merge is what its parents make. The tip comes after the last verified one, and its documents, records and indexes
+    are what its journals make.
 
-    Exit code 1 where anything is found.
+    PARTIAL means that a part of the history is not here. Exit code 1 where anything is found.
     """
-    from gitledger import audit
+    from gitledger import verify
     from gitledger.render.text import line
 
-    made = audit.verify(opened(ctx), full=full)
-    verdict = "bad" if made.findings else "verified"
+    words: Words = ctx.obj
+    ledger = words.open()
+    reopen = partial(_store, ledger, alone=True)
+    desk = replace(ledger.desk, store=_store(ledger))
+    progress = Progress()
+    made = verify.verify(desk, ledger.tip(), verify.Ways(full=full, reopen=reopen, progress=progress.tell))
+    progress.end()
     if as_json:
         put_json(
             {
-                "verdict": verdict,
+                "verdict": made.verdict,
                 "tip": made.tip,
                 "checked": made.checked,
                 "since": made.since or None,
-                "findings": [asdict(finding) for finding in made.findings],
+                "total": len(made.findings),
+                "findings": [asdict(finding) for finding in made.findings[:PRINTED]],
             }
         )
-    else:
-        for f in made.findings:
-            put(f"{line(f.rule)}: {line(f.where, 100)}: {line(f.what, 300)}; {line(f.mend, 200)}")
-        whence = f"since {made.since[:12]}, found good before" if made.since else "to the first one"
-        what = counted(len(made.findings), "finding") if made.findings else "verified"
-        put(f"{made.tip[:12]}: {what}; {counted(made.checked, 'commit')} checked {whence}.")
+        return 1 if made.findings else 0
+    for f in made.findings[:PRINTED]:
+        who = f" by writer {line(f.writer, 16)}" if f.writer else ""
+        put(f"{line(f.rule)}: {line(f.where, 100)}{who}: {line(f.what, 300)}; {line(f.mend, 200)}")
+    whence = f"since {made.since[:12]}, found good before" if made.since else "to the first one"
+    more = f", {PRINTED:,} of them printed" if len(made.findings) > PRINTED else ""
+    word = {"partial": "PARTIAL, ", "bad": "BAD, "}.get(made.verdict, "")
+    what = f"{word}{counted(len(made.findings), 'finding')}{more}" if made.findings else "verified"
+    put(f"{made.tip[:12]}: {what}; {counted(made.checked, 'commit')} checked {whence}.")
     return 1 if made.findings else 0
+
+
+def _store(ledger: Ledger, *, alone: bool = False) -> Store:
+    """The ledger's store by the driver that reads fastest here: libgit2 where it can open the repository.
+
+    `alone` is for a process that does nothing but verify, which hashes every object itself.
+    """
+    from gitledger import discover
+    from gitledger.errors import LedgerError
+
+    try:
+        store = discover.open_store(ledger.gitdir, ledger.desk.home.name, "pygit2")
+    except (LedgerError, ImportError):
+        return discover.open_store(ledger.gitdir, ledger.desk.home.name)
+    if alone:
+        from gitledger import gitstore
+
+        gitstore.trust_ids()
+    return store

@@ -1,0 +1,394 @@
+"""One commit looked at by itself: its bytes, its signature, its message, what it changes and the events it adds.
+
+Nothing here depends on any commit but this one and its parents' trees, so commits can be looked at in any order and by
+several processes; what depends on the chain (whose key it is, which number comes next) is `verify`'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from gitledger import audit, codec, layout, objects, scope, sshsig
+from gitledger.errors import BadData, BadSignature, LedgerError, MissingObject
+from gitledger.model import Json, Oid
+from gitledger.objects import Kind
+from gitledger.signing import PublicKey
+from gitledger.store import Store
+
+KINDS = frozenset(("genesis", "checkpoint", "handover", "merge", "key", "memory"))
+KEPT_FOLDERS = 512
+"""Folders in memory: those of the commit before are those of the next but for a dozen."""
+
+_KEPT_COMMITS = 64
+_HEAD = re.compile(rb"tree ([0-9a-f]{40,64})\n((?:parent [0-9a-f]{40,64}\n)*)author ")
+_TRAILERS = ("Ledger", "Ledger-Kind", "Ledger-Writer", "Ledger-Seq", "Ledger-Journal")
+_WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}\Z")
+_JOURNAL = re.compile(r"([1-9][0-9]{0,17}) ([0-9a-f]{64})\Z")
+_ROWS = {
+    "sha1": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{20}", re.DOTALL),
+    "sha256": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{32}", re.DOTALL),
+}
+_HEADS: dict[Kind, bytes] = {"commit": b"commit %d\0", "tree": b"tree %d\0", "blob": b"blob %d\0", "tag": b"tag %d\0"}
+_FILE, _FOLDER = b"100644", b"40000"
+_NOTHING: frozenset[bytes] = frozenset()
+
+
+@dataclass(slots=True)
+class Look:
+    """What one commit says and shows. `faults` are (rule, what), of what is wrong whatever came before it.
+
+    `first` and `end` are of its events: (seq, prev, lamport) of the first, (seq, hash, lamport) of the last. `keys` are
+    what they say of writers' keys: (type, writer, fields); `numbers` the checkpoints and handovers that they make.
+    """
+
+    oid: Oid
+    parents: tuple[Oid, ...] = ()
+    tree: Oid = ""
+    people: tuple[str, str] = ("", "")
+    writer: str = ""
+    kind: str = ""
+    ledger: str = ""
+    n: int = 0
+    journal: tuple[int, str] = (0, "")
+    signer: PublicKey | None = None
+    first: tuple[int, str, int] | None = None
+    end: tuple[int, str, int] | None = None
+    ids: tuple[int, ...] = ()
+    keys: tuple[tuple[str, str, Json], ...] = ()
+    numbers: tuple[str, ...] = ()
+    created: str = ""
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    paths: tuple[str, ...] = ()
+
+
+class File(NamedTuple):
+    """A file that a commit changes: mode and id as it was and as it is; None where it was or is not."""
+
+    path: str
+    old: tuple[bytes, bytes] | None
+    new: tuple[bytes, bytes] | None
+
+
+class Eye:
+    """What looks at commits of one store; every object it reads is hashed again."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._sha = hashlib.sha1 if store.algorithm == "sha1" else hashlib.sha256
+        self._row, self._size = _ROWS[store.algorithm], 20 if store.algorithm == "sha1" else 32
+        self._folders: dict[bytes, frozenset[bytes]] = {}
+        self._trees: dict[Oid, Oid] = {}
+
+    # ── objects ──────────────────────────────────────────────────────────────────────────────
+    def read(self, oid: Oid, kind: Kind) -> bytes:
+        """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
+        found, data = self.store.raw(oid)
+        if found != kind:
+            raise BadData(f"{oid} is a {found} where a {kind} is named")
+        if self._sha(_HEADS[kind] % len(data) + data).hexdigest() != oid:
+            raise BadData(f"{kind} {oid} reads as other bytes than its id says")
+        return data
+
+    def parents(self, oid: Oid) -> tuple[Oid, ...]:
+        """A commit's parents from its own bytes, whatever replace refs, grafts or a shallow file say."""
+        data = self.read(oid, "commit")
+        head = _HEAD.match(data)
+        if head is None:
+            raise BadData(f"commit {oid} does not begin as a commit does")
+        self._know(oid, head[1].decode())
+        return tuple(row[7:].decode() for row in head[2].splitlines())
+
+    def tree(self, commit: Oid) -> Oid:
+        """A commit's tree."""
+        if commit not in self._trees:
+            self._know(commit, objects.parse_commit(self.read(commit, "commit")).tree)
+        return self._trees[commit]
+
+    def _know(self, commit: Oid, tree: Oid) -> None:
+        if len(self._trees) >= _KEPT_COMMITS:
+            self._trees.clear()
+        self._trees[commit] = tree
+
+    def _rows(self, tree: bytes) -> frozenset[bytes]:
+        found = self._folders.get(tree)
+        if found is None:
+            data = self.read(tree.hex(), "tree")
+            rows = self._row.findall(data)
+            if b"".join(rows) != data:
+                raise BadData(f"tree {tree.hex()} is damaged")
+            found = frozenset(rows)
+            if len(self._folders) >= KEPT_FOLDERS:
+                for old in list(self._folders)[: KEPT_FOLDERS // 2]:
+                    del self._folders[old]
+            self._folders[tree] = found
+        return found
+
+    def _split(self, rows: frozenset[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
+        size, found = self._size, {}
+        for row in rows:
+            mode, _, name = row[: -size - 1].partition(b" ")
+            found[name] = (mode, row[-size:])
+        return found
+
+    def changed(self, old: bytes | None, new: bytes | None, path: str = "") -> list[File]:
+        """The files that two trees do not have alike; equal folders are never read."""
+        found: list[File] = []
+        pending = [(old, new, path)]
+        while pending:
+            old, new, path = pending.pop()
+            before = self._rows(old) if old else _NOTHING
+            after = self._rows(new) if new else _NOTHING
+            gone, come = self._split(before - after), self._split(after - before)
+            for name in gone.keys() | come.keys():
+                was, now = gone.get(name), come.get(name)
+                where = path + name.decode("utf-8", "surrogateescape")
+                folder_was = was[1] if was and was[0] == _FOLDER else None
+                folder_now = now[1] if now and now[0] == _FOLDER else None
+                if folder_was or folder_now:
+                    pending.append((folder_was, folder_now, where + "/"))
+                if (was and not folder_was) or (now and not folder_now):
+                    found.append(File(where, None if folder_was else was, None if folder_now else now))
+        return found
+
+    # ── a commit ─────────────────────────────────────────────────────────────────────────────
+    def look(self, oid: Oid, *, alone: bool = False) -> Look:
+        """All that can be said of one commit; `alone` where its parents are not here to compare it with."""
+        look = Look(oid)
+        try:
+            data = self.read(oid, "commit")
+            commit = objects.parse_commit(data)
+        except LedgerError as e:
+            look.faults.append((_unread(e), str(e)))
+            return look
+        look.parents, look.tree = commit.parents, commit.tree
+        self._know(oid, commit.tree)
+        look.people = (commit.author, commit.committer)
+        if commit.extra:
+            look.faults.append(("header", f"it has a header {commit.extra[0][0][:40]!r} that no ledger's commit has"))
+        self._signature(look, commit, data)
+        _message(look, commit.message)
+        if not look.writer or not look.n:
+            return look  # what it may change cannot be said
+        try:
+            if alone:
+                return look
+            if len(commit.parents) > 1:
+                self._merge(look)
+            else:
+                self._change(look)
+        except LedgerError as e:
+            look.faults.append((_unread(e), str(e)))
+        return look
+
+    def _signature(self, look: Look, commit: objects.Commit, data: bytes) -> None:
+        found = commit.signatures
+        if len(found) != 1:
+            what = "it is not signed" if not found else f"it carries {len(found)} signatures instead of one"
+            look.faults.append(("signature", what))
+            return
+        if found[0][0] != ("gpgsig" if self.store.algorithm == "sha1" else "gpgsig-sha256"):
+            look.faults.append(("signature", f"its signature is in the header {found[0][0]}"))
+            return
+        try:
+            look.signer = sshsig.check(objects.signed_payload(data), found[0][1])
+        except BadSignature as e:
+            look.faults.append(("signature", str(e)))
+
+    def _change(self, look: Look) -> None:
+        old = bytes.fromhex(self.tree(look.parents[0])) if look.parents else None
+        segments: dict[str, bytes] = {}
+        paths = []
+        first = layout.segment(look.writer, look.n - 1)
+        for file in self.changed(old, bytes.fromhex(look.tree)):
+            data = b""
+            if file.new is not None:
+                if file.new[0] != _FILE:
+                    look.faults.append(("mode", f"{_shown(file.path)} is no plain file"))
+                    continue
+                data = self.read(file.new[1].hex(), "blob")
+                if len(data) > objects.BLOB_LIMIT:
+                    look.faults.append(("size", f"{_shown(file.path)} has {len(data):,} bytes, more than any may"))
+            if not file.path.startswith("journal/"):
+                paths.append(file.path)
+            elif file.old is not None:
+                did = "changes" if file.new else "removes"
+                look.faults.append(("journal", f"it {did} {_shown(file.path)}, and a segment never changes"))
+            elif not file.path.startswith(f"journal/{look.writer}/"):
+                what = f"it adds {_shown(file.path)} to a journal that is not its writer's"
+                look.faults.append(("journal", what))
+            else:
+                segments[file.path] = data
+        touched = self._events(look, _parts(look, first, segments))
+        strange = sorted(path for path in paths if scope.owner(path) not in touched)
+        if strange and not self._exact(look):
+            look.faults += [("path", f"it changes {_shown(path)}, which none of its events says") for path in strange]
+            look.paths = tuple(strange)
+
+    def _exact(self, look: Look) -> bool:
+        """True where a rendering of this commit's events over its parent's tree makes this very tree."""
+        if look.faults or not look.parents:
+            return False
+        with audit.remade(self.store, look.tree, self.tree(look.parents[0])) as made:
+            return made.tree == look.tree and not made.faults
+
+    def _merge(self, look: Look) -> None:
+        if len(look.parents) > 2 or len(set(look.parents)) != len(look.parents):
+            look.faults.append(("merge", f"it has {len(look.parents)} parents, and a merge joins two"))
+            return
+        trees = [self.tree(parent) for parent in look.parents]
+        journals = [self._journal(tree) for tree in (look.tree, *trees)]
+        added: list[dict[str, File]] = []
+        for parent, journal in zip(look.parents, journals[1:], strict=True):
+            files = {file.path: file for file in self.changed(journal, journals[0], "journal/")}
+            for file in files.values():
+                if file.old is not None:
+                    did = "changes" if file.new else "loses"
+                    look.faults.append(("merge", f"it {did} {_shown(file.path)} of its parent {parent[:12]}"))
+            added.append(files)
+        # What is new against one parent only is the other one's.
+        new = {
+            path: self.read(file.new[1].hex(), "blob")
+            for path, file in added[0].items()
+            if path in added[1] and file.new is not None
+        }
+        own = {path: data for path, data in new.items() if path.startswith(f"journal/{look.writer}/")}
+        if own.keys() != new.keys():
+            stray = min(new.keys() - own.keys())
+            look.faults.append(("merge", f"it adds {_shown(stray)}, which is in neither parent"))
+        self._events(look, _parts(look, layout.segment(look.writer, look.n - 1), own))
+        if look.faults:
+            return
+        with audit.remade(self.store, look.tree, trees[0]) as made:
+            if made.faults:
+                look.faults.append(("merge", f"its journals cannot be folded: {made.faults[0].what}"))
+            elif made.tree != look.tree:
+                look.faults.append(("merge", "its tree is not what merging its parents makes"))
+
+    def _journal(self, tree: Oid) -> bytes | None:
+        mode, oid = self._split(self._rows(bytes.fromhex(tree))).get(b"journal", (b"", b""))
+        return oid if mode == _FOLDER else None
+
+    # ── events ───────────────────────────────────────────────────────────────────────────────
+    def _events(self, look: Look, parts: list[tuple[str, bytes]]) -> frozenset[str]:
+        """Check the lines that a commit adds against each other, and say what they may change."""
+        touched: set[frozenset[str]] = set()
+        ids: list[int] = []
+        keys: list[tuple[str, str, Json]] = []
+        numbers: list[str] = []
+        seq, lamport, prev = 0, 0, ""
+        for path, data in parts:
+            for at, line in enumerate(io.BytesIO(data), 1):
+                where = f"{path} line {at}"
+                try:
+                    event = codec.event_value(line, where)
+                    touched.update(map(scope.owned, event["records"]))
+                except BadData as e:
+                    look.faults.append(("event", str(e)))
+                    continue
+                if event["writer"] != look.writer:
+                    look.faults.append(("event", f"{where} is in the name of another writer"))
+                if look.first is None:
+                    look.first = (event["seq"], event["prev"], event["lamport"])
+                else:
+                    _follows(look, event, where, seq, lamport, prev)
+                seq, lamport, prev = event["seq"], event["lamport"], codec.line_hash(line)
+                ids.append(_identity(event["id"]))
+                _remarkable(look, event, keys, numbers)
+        if look.first is not None:
+            look.end = (seq, prev, lamport)
+            if (seq, prev) != look.journal:
+                look.faults.append(("trailers", "Ledger-Journal names another line than its segment ends with"))
+        elif not look.faults:
+            look.faults.append(("journal", "it adds no event"))
+        look.ids, look.keys, look.numbers = tuple(ids), tuple(keys), tuple(numbers)
+        return _union(frozenset(touched))
+
+
+def _unread(e: LedgerError) -> str:
+    return "missing object" if isinstance(e, MissingObject) else "object"
+
+
+def _parts(look: Look, first: str, found: dict[str, bytes]) -> list[tuple[str, bytes]]:
+    """The parts of the one segment that a commit adds, in order; anything else beside them is a fault."""
+    parts: list[tuple[str, bytes]] = []
+    stem = first.removesuffix(".jsonl")
+    path = first
+    while path in found:
+        parts.append((path, found[path]))
+        path = f"{stem}.{len(parts)}.jsonl"
+    for stray in sorted(found.keys() - {path for path, _ in parts}):
+        look.faults.append(("journal", f"it adds {_shown(stray)}, and its next segment is {first}"))
+    return parts
+
+
+def _follows(look: Look, event: dict[str, Any], where: str, seq: int, lamport: int, prev: str) -> None:
+    if event["seq"] != seq + 1:
+        look.faults.append(("seq", f"{where} has seq {event['seq']} after {seq}"))
+    if event["prev"] != prev:
+        look.faults.append(("chain", f"{where} does not follow the line before it"))
+    if event["lamport"] != lamport + 1:
+        look.faults.append(("order", f"{where} has lamport {event['lamport']} after {lamport}"))
+
+
+def _remarkable(look: Look, event: dict[str, Any], keys: list[Any], numbers: list[str]) -> None:
+    for key, change in event["records"].items():
+        if key[:7] == "writer:":
+            keys.append((event["type"], key[7:], change.get("set", {})))
+        elif key[:2] in ("C-", "H-"):
+            numbers.append(key)
+    if event["type"] == "ledger.created":
+        look.created = f"{event['data'].get('uuid')} {event['data'].get('name')}"
+
+
+def _message(look: Look, message: str) -> None:
+    """Read the trailers, which are the last paragraph of the message and nothing else."""
+    found: dict[str, str] = {}
+    for line in message.rstrip("\n").rpartition("\n\n")[2].split("\n"):
+        name, colon, value = line.partition(": ")
+        if not colon or not name.startswith("Ledger") or name in found:
+            what = f"its last paragraph holds {line[:60]!r}, which is no trailer, or one twice"
+            look.faults.append(("trailers", what))
+            return
+        found[name] = value
+    missing = [name for name in _TRAILERS if name not in found]
+    if missing:
+        look.faults.append(("trailers", f"it has no trailer {missing[0]}"))
+        return
+    look.ledger, look.kind = found["Ledger"], found["Ledger-Kind"]
+    journal = _JOURNAL.match(found["Ledger-Journal"])
+    if look.kind not in KINDS:
+        look.faults.append(("trailers", f"{look.kind[:40]!r} is no kind of commit"))
+    if not _WRITER.match(found["Ledger-Writer"]):
+        look.faults.append(("trailers", f"{found['Ledger-Writer'][:40]!r} is no writer's id"))
+    elif not _COUNT.match(found["Ledger-Seq"]) or int(found["Ledger-Seq"]) > 1 << 24 or not journal:
+        look.faults.append(("trailers", "Ledger-Seq or Ledger-Journal does not hold what it should"))
+    else:
+        look.writer, look.n = found["Ledger-Writer"], int(found["Ledger-Seq"])
+        look.journal = (int(journal[1]), journal[2])
+    if (look.kind == "merge") != (len(look.parents) > 1) and look.kind in KINDS:
+        look.faults.append(("trailers", f"it is of kind {look.kind} and has {len(look.parents)} parents"))
+    if (look.kind == "genesis") != (not look.parents) and look.kind in KINDS:
+        look.faults.append(("trailers", f"it is of kind {look.kind} and has {len(look.parents)} parents"))
+
+
+@lru_cache(maxsize=1024)
+def _union(some: frozenset[frozenset[str]]) -> frozenset[str]:
+    return frozenset((scope.MANIFEST,)).union(*some)
+
+
+def _identity(event: str) -> int:
+    """An event's id in 8 bytes, of its 62 random bits and two more."""
+    try:
+        return int(event[-18:].replace("-", ""), 16)
+    except ValueError:
+        return int.from_bytes(hashlib.sha256(event.encode("utf-8", "backslashreplace")).digest()[:8], "big")
+
+
+def _shown(path: str) -> str:
+    return path[:120].encode("utf-8", "backslashreplace").decode() if path.isprintable() else repr(path[:120])

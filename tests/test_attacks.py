@@ -1,0 +1,37 @@
+"""Every attack of the table is named, by its rule and its commit, and its honest neighbour passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import attacks
+from tests.attacks import Attack, Field
+
+_grounds: list[Field] = []
+
+
+@pytest.fixture
+def field(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Field:
+    """A field of this test's own."""
+    if not _grounds:
+        _grounds.append(attacks.ground(tmp_path_factory.mktemp("ground")))
+    return attacks.copy(_grounds[0], tmp_path / "repo")
+
+
+@pytest.mark.parametrize("attack", attacks.ROWS, ids=lambda attack: attack.name)
+def test_an_attack_is_named_and_its_honest_neighbour_passes(field: Field, attack: Attack, tmp_path: Path) -> None:
+    beside = attacks.copy(field, tmp_path / "honest")
+    attack.honest(beside)
+    assert beside.verify().findings == ()
+    assert beside.verify(full=True).verdict == "verified"
+
+    named = attack.does(field)
+    found = field.verify(full=attack.full)
+    assert found.verdict == attack.verdict
+    assert (attack.rule, named) in [(fault.rule, fault.commit) for fault in found.findings]
+    for fault in found.findings:
+        assert fault.what
+        assert fault.mend
+    assert field.verify(full=attack.full).verdict == attack.verdict, "a bad verdict is never remembered"
