@@ -7,11 +7,11 @@ commit that the one before signed, and the end by a revocation. Positions count,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gitledger import codec, layout, objects, reading, signing, trust
-from gitledger.errors import BadData, LedgerError
+from gitledger.errors import BadData, LedgerError, Missing, TryAgain
 from gitledger.examine import Look
 from gitledger.model import Finding, Json, Oid
 from gitledger.objects import Get
@@ -37,6 +37,7 @@ class Tail:
 class Owner:
     """The key that owns a writer's id, and the name it signs under; `ended` once it was revoked in the ledger."""
 
+    line: str
     fingerprint: str
     principal: str
     ended: bool = False
@@ -88,9 +89,10 @@ def _owner_at(get: Get, tree: Oid, writer: str) -> Owner:
     path = f"keys/{writer}.json"
     data = objects.read(get, tree, path)
     if data is None:
-        return Owner("", "")
+        return Owner("", "", "")
     record = codec.read_record(data, path)
-    return Owner(record.text("fingerprint"), record.text("principal"), trust.revocation(record) is not None)
+    key, ended = signing.parse_public_key(record.text("public_key")), trust.revocation(record) is not None
+    return Owner(key.line, key.fingerprint, record.text("principal"), ended)
 
 
 @dataclass(slots=True)
@@ -98,11 +100,12 @@ class Judge:
     """The rules, and what one walk has met: `newest` each writer's highest number, `ids` the events' identities.
 
     `ended` says of a key that this machine revoked which commits it counts for; `ledger` is uuid and name, `root` the
-    pinned first commit.
+    pinned first commit. `prove` raises unless a signature that is none of SSH's is over a commit, by a key's line.
     """
 
     ledger: str
     root: Oid
+    prove: Callable[[Oid, str, str], None]
     ended: Mapping[str, frozenset[Oid]] = field(default_factory=dict)
     newest: dict[str, int] = field(default_factory=dict)
     ids: set[int] = field(default_factory=set)
@@ -168,9 +171,16 @@ class Judge:
             named = _DATED.match(who)
             if not named or named[1] != f"gitledger {look.writer} <{owner.principal}>":
                 found.append(("author", f"its {word} is {_shown(who)}, and its writer is {look.writer}"))
-        if look.signer is None:
+        if look.armored:
+            try:
+                self.prove(look.oid, look.armored, owner.line)
+            except (Missing, TryAgain) as e:
+                return [*found, ("unverifiable", str(e))]
+            except LedgerError as e:
+                return [*found, ("signature", str(e))]
+        elif look.signer is None:
             return found
-        signer = look.signer.fingerprint
+        signer = look.signer.fingerprint if look.signer else owner.fingerprint
         if signer != owner.fingerprint:
             what = f"it is signed by {signer}, and writer {look.writer} has the key {owner.fingerprint} at this place"
             return [*found, ("key", what)]
@@ -211,7 +221,7 @@ def _owner(writer: str, fields: Mapping[str, Json], known: Owner | None) -> Owne
     signing.allowed_signers_line(principal if isinstance(principal, str) else "", key.line)
     if fields.get("id", writer) != writer:
         raise BadData(f"it is in the name of {_shown(str(fields.get('id')))}")
-    return Owner(key.fingerprint, principal)
+    return Owner(key.line, key.fingerprint, principal)
 
 
 def _shown(text: str) -> str:

@@ -35,6 +35,7 @@ _ROWS = {
     "sha256": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{32}", re.DOTALL),
 }
 _HEADS: dict[Kind, bytes] = {"commit": b"commit %d\0", "tree": b"tree %d\0", "blob": b"blob %d\0", "tag": b"tag %d\0"}
+_OPENPGP = "-----BEGIN PGP SIGNATURE-----"
 _FILE, _FOLDER = b"100644", b"40000"
 _NOTHING: frozenset[bytes] = frozenset()
 
@@ -45,6 +46,7 @@ class Look:
 
     `first` and `end` are of its events: (seq, prev, lamport) of the first, (seq, hash, lamport) of the last. `keys` are
     what they say of writers' keys: (type, writer, fields); `numbers` the checkpoints and handovers that they make.
+    `signer` is the key that an SSH signature proves; any other signature is `armored`, for whoever knows its key.
     """
 
     oid: Oid
@@ -57,6 +59,7 @@ class Look:
     n: int = 0
     journal: tuple[int, str] = (0, "")
     signer: PublicKey | None = None
+    armored: str = ""
     first: tuple[int, str, int] | None = None
     end: tuple[int, str, int] | None = None
     ids: tuple[int, ...] = ()
@@ -194,6 +197,9 @@ class Eye:
             return
         if found[0][0] != ("gpgsig" if self.store.algorithm == "sha1" else "gpgsig-sha256"):
             look.faults.append(("signature", f"its signature is in the header {found[0][0]}"))
+            return
+        if found[0][1].startswith(_OPENPGP):
+            look.armored = found[0][1]
             return
         try:
             look.signer = sshsig.check(objects.signed_payload(data), found[0][1])

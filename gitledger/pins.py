@@ -17,6 +17,8 @@ from gitledger.model import Json, Oid
 
 FORMAT = 2
 """Of the file. Format 1 had no founder and no revocations; a ledger's entry of that form is read as it stands."""
+RULES = 1
+"""Of verification: raised whenever it names what it did not name before, so that every verdict is found again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Pins:
     revoked: tuple[tuple[str, Oid], ...] = ()
 
     def digest(self) -> str:
-        """SHA-256 of what a verdict depends on besides the commits themselves."""
-        rows = [self.uuid, self.genesis, self.founder, sorted(self.fingerprints), sorted(self.revoked)]
+        """SHA-256 of what a verdict depends on besides the commits themselves: the pins, and the rules that judge."""
+        rows = [RULES, self.uuid, self.genesis, self.founder, sorted(self.fingerprints), sorted(self.revoked)]
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     def remembers(self, tip: Oid) -> bool:

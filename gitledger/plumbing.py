@@ -91,6 +91,11 @@ class PlumbingStore:
                 self._cache[oid] = found
         return found
 
+    def raw(self, oid: Oid) -> tuple[Kind, bytes]:
+        """See Store."""
+        thing = self.get(oid)
+        return thing.kind, thing.data
+
     def absent(self, oids: Iterable[Oid]) -> tuple[Oid, ...]:
         """See Store."""
         wanted = list(dict.fromkeys(oids))

@@ -19,7 +19,7 @@ from typing import Protocol
 from gitledger import objects
 from gitledger.errors import BadData, IOFailed, LockHeld, MissingObject, StaleTip
 from gitledger.model import Oid
-from gitledger.objects import GITLINK, Commit, Edited, Object
+from gitledger.objects import GITLINK, Commit, Edited, Kind, Object
 
 ATTEMPTS = 5
 """How often a driver puts objects again where a gc beside it takes the folders away."""
@@ -47,6 +47,9 @@ class Store(Protocol):
 
     def get(self, oid: Oid, *, fresh: bool = False) -> Object:
         """One object, or MissingObject; `fresh` reads what is on disk now, past every cache."""
+
+    def raw(self, oid: Oid) -> tuple[Kind, bytes]:
+        """Kind and bytes of one object as `get` reads them, for whoever reads very many and hashes each."""
 
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """Store objects; when it returns each is on disk, with its folder. Those that are here already are no fault."""
@@ -88,6 +91,11 @@ class MemoryStore:
             return self.objects[oid]
         except KeyError:
             raise object_is_missing(oid, "memory") from None
+
+    def raw(self, oid: Oid) -> tuple[Kind, bytes]:
+        """See Store."""
+        thing = self.get(oid)
+        return thing.kind, thing.data
 
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """See Store."""

@@ -165,7 +165,7 @@ class _Walk:
         self.since = base if history.met else ""
         state = chain.state_at(store.get, eye.tree(base)) if self.since else chain.State()
         ledger = f"{mine.uuid} {self.desk.home.name}"
-        judge = chain.Judge(ledger, mine.genesis, self._ended(self.since, history.order))
+        judge = chain.Judge(ledger, mine.genesis, partial(_prove, eye), self._ended(self.since, history.order))
         judge.newest.update((writer, tail.n) for writer, tail in state.tails.items())
         with ExitStack() as stack:
             crew = self._crew(stack, history)
@@ -360,6 +360,13 @@ class _Walk:
 
         workers = self.ways.workers or crew.cores()
         return crew.hire(stack, self.ways.reopen, workers) if workers > 1 else None
+
+
+def _prove(eye: Eye, commit: Oid, armored: str, public_key: str) -> None:
+    """Raise unless `armored` is over a commit by an OpenPGP key that its ledger carries."""
+    from gitledger import gitsigner  # nobody else pays for it
+
+    gitsigner.check(objects.signed_payload(eye.read(commit, "commit")), armored, public_key)
 
 
 _COMPARE = "compare with another clone or a remote, and with: git show "
