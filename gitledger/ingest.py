@@ -16,6 +16,7 @@ from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Event, Finding, Json
 from gitledger.redact import Clean, CleanBytes, Known, bounded, of_events, redact, redact_json, within
+from gitledger.render.text import slug
 from gitledger.schema import Config
 from gitledger.view import Tail, View
 
@@ -131,7 +132,7 @@ def clean(draft: Draft, secrets: Known = ()) -> CleanDraft:
     Raises BadData for what no event may be called or change, and where it is too large all the same.
     """
     _check_names(draft)
-    records = {key: _read(codec.change_value(change), secrets) for key, change in draft.records.items()}
+    records = {key: _named_anew(_read(codec.change_value(change), secrets)) for key, change in draft.records.items()}
     data = _read(draft.data, secrets)
     for limit in (TEXT_LIMIT, 4_000, 500, 80):
         if limit < TEXT_LIMIT:
@@ -141,6 +142,14 @@ def clean(draft: Draft, secrets: Known = ()) -> CleanDraft:
             changes = {key: Change(row.get("set", {}), row.get("items", {})) for key, row in records.items()}
             return CleanDraft(draft.id, draft.at, draft.type, draft.session, draft.task, changes, data, seal=_SEAL)
     raise BadData(f"event {draft.id} of type {draft.type} holds too much to be journalled ({size} bytes); split it")
+
+
+def _named_anew(change: Json) -> Json:
+    """A change whose slug is made of the title as it is now: in a slug no rule would know a secret again."""
+    fields = change.get("set", {})
+    if isinstance(title := fields.get("title"), Clean) and "slug" in fields:
+        return {**change, "set": {**fields, "slug": redact(slug(title))}}
+    return change
 
 
 def _read(value: Json, secrets: Known) -> Json:

@@ -97,7 +97,7 @@ def redact(text: str, known: Known = ()) -> Clean:
             text = text.replace(secret, f"[redacted:{name}]")
         for _ in range(10):  # a secret gone, its neighbour may stand free; text without one is read once
             before = text
-            text = _decoded(_once(_joined(text), _marked))
+            text = _once(_decoded(_joined(text)), _marked)
             if text == before:
                 break
         return Clean(text, _SEAL)
