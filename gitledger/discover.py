@@ -49,7 +49,7 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
         raise BadConfig(f"{gitdir.state(found.common)}/writer.json is gone; restore it from a backup of this clone")
     store = open_store(found, name, driver)
     policy, faults = config.load(ledger_policy(store), found.common, environ)
-    writer = genesis.writer(me.id, *signers(me, name, policy, environ))
+    writer = genesis.writer(me.id, *signers(found, me, name, policy, environ))
     desk = Desk(store, Home(gitdir.state(found.common), name), writer, mint or Mint(), READERS, policy)
     opened = Ledger(desk, found)
     opened.faults = tuple(faults)
@@ -69,11 +69,23 @@ def open_store(found: gitdir.GitDir, name: str, driver: Driver = "plumbing") -> 
 
 
 def signers(
-    me: identity.Identity, name: str, policy: schema.Config, environ: Mapping[str, str] = os.environ
+    found: gitdir.GitDir,
+    me: identity.Identity,
+    name: str,
+    policy: schema.Config,
+    environ: Mapping[str, str] = os.environ,
 ) -> tuple[signing.Signer, ...]:
     """The keys of this clone for ledger `name`, its own first; which of them is the writer's, the ledger says."""
     paths = (*me.own(name), policy.signing.key, signing.default_key(environ))
-    return tuple(signing.KeySigner(path) for path in dict.fromkeys(paths) if path)
+    files = tuple(signing.KeySigner(path) for path in dict.fromkeys(paths) if path)
+    return (git_signer(found), *files) if policy.signing.mode == "git" else files
+
+
+def git_signer(found: gitdir.GitDir, chosen: str = "") -> signing.Signer:
+    """The user's own git set-up as a signer; `chosen` is another user.signingkey than git's configuration has."""
+    from gitledger.gitsigner import GitSigner
+
+    return GitSigner(found.top or found.common, chosen)
 
 
 def init(
@@ -82,12 +94,14 @@ def init(
     title: str | None,
     *,
     expect: str = "",
+    mode: Literal["", "key", "git"] = "",
     environ: Mapping[str, str] = os.environ,
     mint: Mint | None = None,
 ) -> genesis.Begun:
     """Begin ledger `name` in the repository of `path`, or join the one whose branch is there already.
 
-    `expect` (or GITLEDGER_EXPECT) is the fingerprint of the key that the ledger must have been begun with.
+    `expect` (or GITLEDGER_EXPECT) is the fingerprint of the key that the ledger must have been begun with. `mode` is
+    kept as this clone's signing.mode.
     """
     found = genesis.check(gitdir.find(path), path, name)
     expect = expect or environ.get("GITLEDGER_EXPECT", "")
@@ -95,13 +109,20 @@ def init(
     store = open_store(found, name)
     genesis.compare(store, name, expect)  # before anything is written, a key for this user too
     policy, _ = config.load({}, found.common, environ)
-    new = signing.KeySigner(policy.signing.key or signing.ensure_key(environ))
+    policy = policy._replace(signing=policy.signing._replace(mode=mode or policy.signing.mode))
+    new = git_signer(found) if policy.signing.mode == "git" else None
+    new = new or signing.KeySigner(policy.signing.key or signing.ensure_key(environ))
     me = identity.load(found.common)
-    own = signers(me, name, policy, environ) if me else ()
+    own = signers(found, me, name, policy, environ) if me else ()
     titled = title or os.path.basename(found.top) or name
 
     another = partial(new_key, environ=environ)
-    return genesis.begin(found, store, name, titled, mint or Mint(), own, new, another, expect=expect)
+
+    def settle() -> None:
+        if mode:
+            config.set_value(config.clone_path(found.common), "signing.mode", mode)
+
+    return genesis.begin(found, store, name, titled, mint or Mint(), own, new, another, expect=expect, settle=settle)
 
 
 def new_key(writer: str, *, environ: Mapping[str, str] = os.environ) -> tuple[str, signing.Signer]:

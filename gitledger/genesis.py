@@ -125,8 +125,7 @@ def founder(ledger_store: Store, tip: Oid, name: str) -> Founder:
     if record is None or uuid != view.manifest.uuid or len(commit.signatures) != 1:
         raise NotAllowed(f"{branch} does not begin as a signed ledger does; look at its first commit: {oid[:12]}")
     payload = objects.signed_payload(ledger_store.get(oid).data)
-    line = signing.allowed_signers_line(record.text("principal"), record.text("public_key"))
-    signing.verify(payload, commit.signatures[0][1], line.encode(), record.text("principal"))
+    transaction.verify(payload, commit.signatures[0][1], record.text("public_key"), record.text("principal"))
     return Founder(uuid, oid, me, signing.parse_public_key(record.text("public_key")).fingerprint)
 
 
@@ -162,11 +161,13 @@ def begin(
     another: Callable[[str], tuple[str, Signer]],
     *,
     expect: str = "",
+    settle: Callable[[], None] = lambda: None,
 ) -> Begun:
     """Make ledger `name` in this clone, or join the one whose branch is there; half-made files are taken back.
 
     What an init that was killed left half-made is finished. `keys` are this clone's own, `new` is for a new writer;
-    where that one was revoked, `another` makes a key file for the writer, and gives its path and signer.
+    where that one was revoked, `another` makes a key file for the writer, and gives its path and signer. `settle` is
+    called before the commit, when there is a place for this clone's own configuration.
     """
     home = Home(state(gitdir.common), name)
     # Two at once would each make a ledger, and the second one's pins would name a commit that is no genesis.
@@ -187,6 +188,7 @@ def begin(
                 # A key that is gone, or revoked, takes its writer with it: nobody can sign for it.
                 mine, key = _new_writer(home, mint, new, _revoked(ledger_store, tip, home), another)
             wal.create(home.wal)
+            settle()
             desk = Desk(ledger_store, home, writer(mine.id, key or [*keys, new][0]), mint)
             return _join(desk, tip, first) if tip and first else _genesis(desk, name, title)
         except BaseException as e:
@@ -214,7 +216,7 @@ def _holding(keys: Sequence[Signer], record: Record, pinned: pins.Pins | None) -
         return None
     for key in keys:
         try:
-            if key.public_key == record.get("public_key"):
+            if key.fingerprint == signing.parse_public_key(record.text("public_key")).fingerprint:
                 return key
         except LedgerError:
             continue  # gone or damaged: as good as none

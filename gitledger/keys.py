@@ -123,6 +123,11 @@ def rotate(desk: Desk, common: str, make: Make) -> tuple[Written, Signer]:
         if record and trust.revocation(record):  # before a key is made in vain
             raise NotAllowed(f"the key of this clone's writer {writer} was revoked; begin anew with: gitledger init")
         path, new = make(writer)
+        mine_now = pinned(desk)
+        known = listed(desk, desk.store.tip() or "", mine_now)
+        ended = {one.fingerprint for one in known if one.ended} | {key for key, _ in mine_now.revoked}
+        if new.fingerprint in ended:
+            raise NotAllowed(f"the key {new.fingerprint} was revoked, so it cannot sign again; take another one")
         own = mine.with_keys(desk.home.name, tuple(dict.fromkeys((path, *mine.own(desk.home.name)))) if path else ())
         with lock.held(desk.home.lock, deadline=transaction.LOCK_DEADLINE):
             pins.save(desk.home.pins, desk.home.name, _with_unused(pinned(desk), new.fingerprint))

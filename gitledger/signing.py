@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gitledger import openpgp
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
 
 NAMESPACE = "git"
@@ -49,13 +50,10 @@ class Signer(Protocol):
     def sign(self, payload: bytes) -> str:
         """The armored signature over `payload`."""
 
-    def check(self, payload: bytes, armored: str, principal: str) -> None:
-        """BadSignature unless `armored` is a good signature of this key over `payload`, in the name of `principal`."""
-
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key as read from a signature or a key file; nothing is said of who holds it."""
+    """A public key as read from a signature, a key file or a record; nothing is said of who holds it."""
 
     line: str
     fingerprint: str
@@ -84,10 +82,6 @@ class KeySigner:
     def sign(self, payload: bytes) -> str:
         """See Signer."""
         return sign(payload, self)
-
-    def check(self, payload: bytes, armored: str, principal: str) -> None:
-        """See Signer."""
-        verify(payload, armored, allowed_signers_line(principal, self.public_key).encode(), principal)
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +183,9 @@ def read_key(path: str) -> PublicKey:
 
 
 def parse_public_key(line: str) -> PublicKey:
-    """The key of a `ssh-ed25519 AAAA… comment` line, without its comment."""
+    """The key of a `ssh-ed25519 AAAA… comment` line, without its comment, or of an OpenPGP one."""
+    if line.startswith(f"{openpgp.WORD} "):
+        return PublicKey(line, openpgp.fingerprint(openpgp.exported(line)))
     words = line.split()
     try:
         blob = base64.b64decode(words[1], validate=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, trust, wal
+from gitledger import frame, ingest, layout, lock, objects, openpgp, pins, signing, store, trust, wal
 from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, NotAllowed, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position, Record
@@ -183,7 +183,7 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
                 return None
     owner = view.record(layout.writer_key(desk.writer.id))  # before the plan: a new key is signed in by the one before
     lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id, secrets) for draft in plan.drafts)]
-    key = _key(desk, owner or view.record(layout.writer_key(desk.writer.id)))
+    key, public = _key(desk, owner or view.record(layout.writer_key(desk.writer.id)))
 
     changes: dict[str, CleanBytes | None] = {}  # 4
     tail = view.manifest.writers[desk.writer.id]
@@ -199,11 +199,11 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     desk.store.put((*edited.objects, (new, signed)))  # 7
     desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
     try:
-        _read_back(desk, new, edited, key)  # 9
+        _read_back(desk, new, edited, public)  # 9
     except (LedgerError, OSError):
         desk.store.swap(tip, new, "gitledger: the new commit did not read back")
         raise
-    untidy = _tidy(desk, key, tip, new, [path for path, _, _ in sealed])  # 10
+    untidy = _tidy(desk, public, tip, new, [path for path, _, _ in sealed])  # 10
     return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
 
 
@@ -235,8 +235,19 @@ def message(plan: Plan, view: View, writer: str, secrets: Known = ()) -> Clean:
     return redact("\n".join([subject, "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""]), secrets)
 
 
-def _key(desk: Desk, record: Record | None) -> signing.Signer:
-    """The key of this clone that the ledger has for its writer.
+def verify(payload: bytes, armored: str, public_key: str, principal: str) -> None:
+    """BadSignature unless `armored` is over `payload` by a public key as a ledger carries it, in a principal's name."""
+    if public_key.startswith(f"{openpgp.WORD} "):
+        from gitledger import gitsigner  # nobody else pays for it
+
+        gitsigner.check(payload, armored, public_key)
+        return
+    line = signing.allowed_signers_line(principal, public_key)
+    signing.verify(payload, armored, line.encode(), principal)
+
+
+def _key(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.PublicKey]:
+    """The key of this clone that the ledger has for its writer, and its public half as it stands there.
 
     Signed by any other, the commit would be a forgery to everybody.
     """
@@ -246,22 +257,23 @@ def _key(desk: Desk, record: Record | None) -> signing.Signer:
             f"the key of this clone's writer {me.id} was revoked in the ledger; begin with a new one: gitledger init"
         )
     broken: LedgerError | None = None
+    public = signing.parse_public_key(record.text("public_key")) if record else None
     for key in (me.key, *me.spare):
         try:
-            if record and key.public_key == record.get("public_key"):
-                return key
+            if public and key.fingerprint == public.fingerprint:
+                return key, public
         except LedgerError as e:
             broken = broken or e
     if broken:
         raise broken
-    knows = f"by the key {record.get('fingerprint')}" if record else "not at all"
+    knows = f"by the key {public.fingerprint}" if public else "not at all"
     raise BadSignature(
         f"the ledger knows this clone's writer {me.id} {knows}, and the key here is {me.key.fingerprint}; "
         "restore the first one, or join with a new writer by: gitledger init"
     )
 
 
-def _read_back(desk: Desk, new: Oid, edited: objects.Edited, key: signing.Signer) -> None:
+def _read_back(desk: Desk, new: Oid, edited: objects.Edited, public: signing.PublicKey) -> None:
     data = desk.store.get(new, fresh=True).data
     if objects.oid("commit", data, desk.store.algorithm) != new:
         raise Missing(f"commit {new[:12]} reads back as other bytes; run: git fsck")
@@ -271,13 +283,17 @@ def _read_back(desk: Desk, new: Oid, edited: objects.Edited, key: signing.Signer
         raise BadSignature(
             f"commit {new[:12]} carries {len(signatures)} signatures instead of one; run: gitledger verify"
         )
-    key.check(objects.signed_payload(data), signatures[0][1], desk.writer.principal)
+    # By the key as the ledger has it: one that its owner changed since may sign what nobody else can check.
+    verify(objects.signed_payload(data), signatures[0][1], public.line, desk.writer.principal)
 
 
-def _tidy(desk: Desk, key: signing.Signer, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
+def _tidy(desk: Desk, public: signing.PublicKey, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
     # The commit stands, read back and verified: what fails from here on is told, and is not a checkpoint that failed.
     untidy = []
-    steps = ((desk.home.pins, partial(_remember, desk, key, tip, new)), (desk.home.wal, partial(_forget, desk, sealed)))
+    steps = (
+        (desk.home.pins, partial(_remember, desk, public, tip, new)),
+        (desk.home.wal, partial(_forget, desk, sealed)),
+    )
     for where, step in steps:
         try:
             step()
@@ -291,12 +307,12 @@ def _forget(desk: Desk, sealed: list[str]) -> None:
     wal.forget(desk.home.wal, sealed)
 
 
-def _remember(desk: Desk, key: signing.Signer, tip: Oid | None, new: Oid) -> None:
+def _remember(desk: Desk, public: signing.PublicKey, tip: Oid | None, new: Oid) -> None:
     # A commit of our own on a verified tip is verified: the next briefing need not ask ssh-keygen again.
     mine = pins.load(desk.home.pins, desk.home.name)
     if mine is None or tip is None or not mine.remembers(tip):
         return
-    if key.fingerprint in mine.fingerprints and mine.until(key.fingerprint) is None:
+    if public.fingerprint in mine.fingerprints and mine.until(public.fingerprint) is None:
         pins.save(desk.home.pins, desk.home.name, mine.remember(new))
 
 

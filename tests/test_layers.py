@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "layout",
             "listing",
             "objects",
+            "openpgp",
             "privatekeys",
             "proof",
             "redact",
@@ -53,6 +54,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset(
         {
             "fingerprint",
+            "gitsigner",
             "gitstore",
             "lock",
             "mint",
@@ -129,6 +131,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("identity", "pins"): "it is written as the trust list is: atomically, for its owner alone",
     ("scope", "layout"): "what a record's key may change is told by where its files lie",
     ("sshsig", "signing"): "what is not checked in process is checked by ssh-keygen, by the same form of key",
+    ("gitsigner", "signing"): "it signs as one more signer does",
     ("plumbing", "packs"): "what a put stores is a pack of its own",
     ("worktree", "fingerprint"): "a position holds a fingerprint",
     ("entries", "tasks"): "the other records belong to tasks, and share their hand",
@@ -194,7 +197,9 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """Imports within one layer, each with its reason."""
 
-STARTS_PROGRAMS = frozenset({"gitcli", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"})
+STARTS_PROGRAMS = frozenset(
+    {"gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"}
+)
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
 SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})
 KNOWS_CLICK = frozenset({"cli", "commands"})

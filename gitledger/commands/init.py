@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from gitledger.commands import json_option, put, put_json
@@ -18,9 +20,22 @@ from gitledger.commands import json_option, put, put_json
     metavar="FINGERPRINT",
     help="Join only where the ledger was begun with this key, as its owner reads it; GITLEDGER_EXPECT says it as well.",
 )
+@click.option(
+    "--signing",
+    "mode",
+    type=click.Choice(["key", "git"]),
+    help="Sign with gitledger's own key, or as git is set up here; kept as this clone's signing.mode.",
+)
 @json_option
 @click.pass_context
-def command(ctx: click.Context, name: str, project: str | None, expect: str, as_json: bool) -> None:
+def command(
+    ctx: click.Context,
+    name: str,
+    project: str | None,
+    expect: str,
+    mode: Literal["key", "git"] | None,
+    as_json: bool,
+) -> None:
     """Begin a ledger in this repository.
 
     Makes the orphan branch ledger/NAME with a signed first commit, and a key for this user where there is none.
@@ -30,7 +45,7 @@ def command(ctx: click.Context, name: str, project: str | None, expect: str, as_
     """
     from gitledger import discover
 
-    begun = discover.init(ctx.obj.path, ctx.obj.ledger or name, project, expect=expect)
+    begun = discover.init(ctx.obj.path, ctx.obj.ledger or name, project, expect=expect, mode=mode or "")
     if as_json:
         put_json(
             {

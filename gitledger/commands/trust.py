@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gitledger.keys import Known
     from gitledger.ledger import Ledger
     from gitledger.model import Oid
+    from gitledger.signing import Signer
 
 
 @click.group()
@@ -175,25 +176,47 @@ def revoke(ctx: click.Context, who: str, since: str, in_ledger: bool, yes: bool)
 
 
 @command.command()
+@click.option("--to", default="", metavar="KEY", help="With signing.mode git: the user.signingkey that comes next.")
 @click.pass_context
-def rotate(ctx: click.Context) -> None:
+def rotate(ctx: click.Context, to: str) -> None:
     """Give this clone a new key; the commit that says so is signed by the old one.
 
     Other machines take the new key for this writer's, and believe it once they accept it there. Where the old key may
     be in other hands, revoke it as well: gitledger trust revoke FINGERPRINT --from COMMIT.
+
+    With signing.mode git the new key is the one that git is set up with, or KEY: the old one must still be git's then,
+    and user.signingkey is yours to change afterwards. A change of signing.mode takes effect by this command as well.
     """
+    import shlex
+    from dataclasses import replace
+
     from gitledger import discover, keys
+    from gitledger.errors import Usage
+    from gitledger.render.text import line
 
     ledger = opened(ctx)
-    me = ledger.desk.writer.id
-    old = _own(ledger)
-    written, new = keys.rotate(ledger.desk, ledger.gitdir.common, discover.new_key)
+    desk, me, old = ledger.desk, ledger.desk.writer.id, _own(ledger)
+    make: keys.Make = discover.new_key
+    if desk.config.signing.mode == "git":
+        signer = discover.git_signer(ledger.gitdir, to)
+
+        def make(writer: str) -> tuple[str, Signer]:
+            return "", signer
+
+    elif to:
+        raise Usage("--to names a key of git's, and signing.mode is key here; set it first: gitledger config set")
+    else:  # the old key may be git's
+        spare = (*desk.writer.spare, discover.git_signer(ledger.gitdir))
+        desk = replace(desk, writer=replace(desk.writer, spare=spare))
+    written, new = keys.rotate(desk, ledger.gitdir.common, make)
     put(
         f"Old key: {old}\n"
         f"New key: {new.fingerprint}\n"
         f"Commit:  {written.commit}\n"
         f"Next:    where this writer is believed: gitledger trust add {me} --expect {new.fingerprint}"
     )
+    if to:
+        put(f"Now:     git config user.signingkey {line(shlex.quote(to), 200)}")
 
 
 def _who(ledger: Ledger, text: str) -> tuple[Known | None, str]:
