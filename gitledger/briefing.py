@@ -148,11 +148,11 @@ def _said(whole: Record, believed: Record, name: str) -> str | None:
 def _of_config(view: View, faults: Iterable[Finding], believe: Callable[[Record], Record]) -> list[Finding]:
     """What is wrong with the configuration, without the names that a stranger gave its keys."""
     policy = view.record(layout.CONFIG) or Record(layout.CONFIG)
-    strange = policy.fields.keys() - believe(policy).fields.keys()
+    known = believe(policy).fields.keys()
     kept = []
     for fault in faults:
         key = fault.where.partition(": ")[2]
-        if any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in strange):
+        if not any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in known):
             what = "a setting by a writer that is not trusted here is wrong, so it is not used"
             kept.append(Finding(fault.rule, "the ledger's configuration", what, "list all with: gitledger config list"))
         else:

@@ -101,12 +101,17 @@ def selected(
 
 def _candidate(view: View, row: Json, branch: str) -> Candidate:
     lamport, writer, seq = row["stamp"]
+
+    def text(name: str, default: str = "") -> str:
+        found = row.get(name, default)  # as the handover's own event set it: to anything
+        return found if isinstance(found, str) else ""
+
     return Candidate(
         row["key"],
-        row.get("ledger", view.manifest.uuid),
-        row.get("writer", writer),
-        row.get("worktree", ""),
+        text("ledger", view.manifest.uuid),
+        text("writer", writer),
+        text("worktree"),
         branch,
-        row["at"],
+        text("at"),
         Stamp(lamport, writer, seq),
     )

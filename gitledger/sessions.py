@@ -47,14 +47,20 @@ def opened(
 
 def still_open(view: View) -> dict[Key, dict[str, Json]]:
     """The open sessions of this ledger by key, with the WAL's on top."""
-    rows = dict(view.json(layout.OPEN_SESSIONS, {}))
+    rows = {key: _row(row) for key, row in view.json(layout.OPEN_SESSIONS, {}).items()}
     for key in view.touched:
         record = view.record(key) if layout.is_session(key) else None
         if record and record.get("state") == "open":
-            rows[key] = {n: record.get(n) for n in ("client", "worktree", "by", "at", "last_at", "process")}
+            rows[key] = _row(record.values())
         elif record:
             rows.pop(key, None)
     return rows
+
+
+def _row(said: dict[str, Json]) -> dict[str, Json]:
+    names = ("client", "worktree", "by", "at", "last_at")
+    texts = {name: said[name] if isinstance(said.get(name), str) else "" for name in names}
+    return {**texts, "process": said.get("process")}
 
 
 def current(view: View, hand: Hand) -> Key | None:

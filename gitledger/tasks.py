@@ -71,7 +71,7 @@ def active(view: View, writer: str, worktree: str) -> Key | None:
     """The task that this work tree is at, blocked or not; else the ledger's only active one; else None."""
     here = view.record(layout.worktree_key(writer, worktree))
     key = here.get("active") if here else None
-    if key and (record := view.record(key)) and record.get("status") in ("active", "blocked"):
+    if key and layout.numbered(key) and (record := view.record(key)) and record.get("status") in ("active", "blocked"):
         return str(key)
     if here and here.fields.get("active"):
         return None  # it was at one, and that one is finished: not somebody else's task instead

@@ -230,9 +230,15 @@ def message(plan: Plan, view: View, writer: str, secrets: Known = ()) -> Clean:
     if plan.position:
         branch = redact(plan.position.branch, secrets)  # before it is cut: of half a secret no rule knows the other
         trailers.append(f"Ledger-Head: {plan.position.head} {one_line(branch, 200)}")
-    body = [one_line(redact(text, secrets), 200) for text in plan.body]
+    body = [_inert(one_line(redact(text, secrets), 200)) for text in plan.body]
     subject = one_line(redact(plan.subject, secrets), 72)
     return redact("\n".join([subject, "", *body, *([""] if body else []), "[skip ci]", "", *trailers, ""]), secrets)
+
+
+def _inert(row: str) -> str:
+    # Git takes a line that begins with --- for the end of a message, and one with # for none of it: what stands before
+    # could then pass for the trailers.
+    return f" {row}" if row.startswith(("#", "---")) else row
 
 
 def verify(payload: bytes, armored: str, public_key: str, principal: str) -> None:
