@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from gitledger import disguise, keywords
@@ -29,8 +29,8 @@ MARGIN = 8_192
 Known: TypeAlias = tuple[tuple[str, str], ...]
 """Secrets that something else than the rules has found, with the name to put in their place."""
 
-_REST = 1_024
-"""Characters at the beginning of a cut text that may be the rest of a secret."""
+_REST = 1_024  # characters at the beginning of a cut text that may be the rest of a secret
+_REMEMBERED = 4_096  # characters of a text whose reading is remembered
 
 _MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -91,6 +91,16 @@ def redact(text: str, known: Known = ()) -> Clean:
     So are the `known` ones. A lone surrogate becomes U+FFFD, so the answer can always be encoded. Raises Unscanned
     where the rules themselves fail: then nothing may be written.
     """
+    # A log's lines say the same paths and prompts again and again, and reading a text costs more than all else.
+    return _redact_once(text) if not known and len(text) <= _REMEMBERED else _redact(text, known)
+
+
+@lru_cache(maxsize=1024)
+def _redact_once(text: str) -> Clean:
+    return _redact(text, ())
+
+
+def _redact(text: str, known: Known) -> Clean:
     try:
         text = _SURROGATE.sub("\ufffd", text)
         for secret, name in known:
