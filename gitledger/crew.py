@@ -8,16 +8,15 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gitledger import contents
+from gitledger.errors import IOFailed
 from gitledger.examine import Eye, Look
 from gitledger.model import Finding, Oid
 from gitledger.store import Store
-
-if TYPE_CHECKING:
-    from multiprocessing.pool import Pool
 
 CHUNK = 32
 """Commits that one worker takes at once: neighbours share folders."""
@@ -28,16 +27,31 @@ KEPT = 1000
 class Crew:
     """Workers that wait for commits."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
 
     def looks(self, order: list[Oid]) -> Iterator[Look]:
-        """What is to be said of each commit, in the order given."""
-        yield from self._pool.imap(_look, order, chunksize=CHUNK)
+        """What is to be said of each commit, in the order given; IOFailed where a worker died of it."""
+        try:
+            yield from self._pool.map(_look, order, chunksize=CHUNK)
+        except BrokenExecutor as e:
+            raise _died() from e
 
     def contents(self, tip: Oid, base: Oid) -> Callable[[], list[Finding]]:
         """What `contents.differing` finds, beside the looks; the call waits for it."""
-        return self._pool.apply_async(_differing, (tip, base)).get
+        future = self._pool.submit(_differing, tip, base)
+
+        def wait() -> list[Finding]:
+            try:
+                return future.result()
+            except BrokenExecutor as e:
+                raise _died() from e
+
+        return wait
+
+
+def _died() -> IOFailed:
+    return IOFailed("a process that read the ledger's objects died: run `git fsck` to see what is hurt")
 
 
 def hire(stack: ExitStack, reopen: Callable[[], Store], workers: int) -> Crew | None:
@@ -45,7 +59,9 @@ def hire(stack: ExitStack, reopen: Callable[[], Store], workers: int) -> Crew | 
     if sys.platform != "linux" or threading.active_count() > 1:
         return None  # a copy of one thread among several may wait for a lock that nobody holds
     context = multiprocessing.get_context("fork")
-    return Crew(stack.enter_context(context.Pool(workers, _begin, (reopen,))))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(reopen,))
+    stack.callback(pool.shutdown, cancel_futures=True)
+    return Crew(pool)
 
 
 def cores() -> int:

@@ -6,8 +6,10 @@ that makes one commit, because importing pygit2 takes longer than all of git's c
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import pygit2
 
 _NUMBERS: dict[Kind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
+_LOOSE: dict[bytes, Kind] = {kind.encode(): kind for kind in _NUMBERS}
 _KINDS: dict[int, Kind] = {number: kind for kind, number in _NUMBERS.items()}
 _PATIENCE = 1.0  # seconds for a live writer to let go of the ref's lock; libgit2 itself waits for none
 
@@ -84,6 +87,9 @@ class GitStore:
         return self._read(self._odb, oid)
 
     def _read(self, odb: Any, oid: Oid) -> tuple[Kind, bytes]:
+        loose = self._read_loose(oid)
+        if loose is not None:
+            return loose
         try:
             number, data = odb.read(oid)
         except KeyError:
@@ -91,6 +97,25 @@ class GitStore:
         except (_pygit2().GitError, OSError, ValueError) as e:
             raise IOFailed(f"{oid} in {self.common} cannot be read ({e}): run `git fsck` to see what is hurt") from e
         return _KINDS[number], data
+
+    def _read_loose(self, oid: Oid) -> tuple[Kind, bytes] | None:
+        # libgit2 (1.9.7) reads some damaged loose objects for ever.
+        path = store.loose(self._objects, oid)
+        try:
+            with open(path, "rb") as f:
+                packed = f.read()
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise IOFailed(f"{path} cannot be read ({e.strerror}): look at its permissions, and at the disk") from e
+        try:
+            head, null, data = zlib.decompress(packed).partition(b"\0")
+        except zlib.error as e:
+            raise IOFailed(f"{path} is damaged ({e}): run `git fsck` to see what else is hurt") from e
+        kind = _LOOSE.get(head.partition(b" ")[0])
+        if not null or kind is None or head != b"%s %d" % (kind.encode(), len(data)):
+            raise IOFailed(f"{path} is damaged: run `git fsck` to see what else is hurt")
+        return kind, data
 
     def absent(self, oids: Iterable[Oid]) -> tuple[Oid, ...]:
         """See Store."""
@@ -194,6 +219,26 @@ class GitStore:
         else:
             # Compares with the target that was looked up above, under the lock.
             ref.set_target(new, reason)
+
+
+def damaged_index(common: str) -> str:
+    """The first pack index whose checksum is wrong, "" for none: libgit2 (1.9.7) may crash on one."""
+    folder = os.path.join(common, "objects", "pack")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return ""
+    for name in names:
+        if name.endswith(".idx") or name == "multi-pack-index":
+            path = os.path.join(folder, name)
+            try:
+                with open(path, "rb") as f:
+                    data = f.read()
+            except OSError:
+                continue  # a gc took it away
+            if hashlib.sha1(data[:-20], usedforsecurity=False).digest() != data[-20:]:
+                return path
+    return ""
 
 
 def trust_ids() -> None:

@@ -97,19 +97,19 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> int:
 
 
 def _store(ledger: Ledger, *, alone: bool = False) -> Store:
-    """The ledger's store by the driver that reads fastest here: libgit2 where it can open the repository.
+    """The ledger's store by the driver that reads fastest here: libgit2 where it can, and may, open the repository.
 
     `alone` is for a process that does nothing but verify, which hashes every object itself.
     """
-    from gitledger import discover
+    from gitledger import discover, gitstore
     from gitledger.errors import LedgerError
 
-    try:
-        store = discover.open_store(ledger.gitdir, ledger.desk.home.name, "pygit2")
-    except (LedgerError, ImportError):
-        return discover.open_store(ledger.gitdir, ledger.desk.home.name)
-    if alone:
-        from gitledger import gitstore
-
-        gitstore.trust_ids()
-    return store
+    if not gitstore.damaged_index(ledger.gitdir.common):
+        try:
+            store = discover.open_store(ledger.gitdir, ledger.desk.home.name, "pygit2")
+            if alone:
+                gitstore.trust_ids()
+            return store
+        except (LedgerError, ImportError):
+            pass  # sha256, a reftable: git itself opens what libgit2 cannot
+    return discover.open_store(ledger.gitdir, ledger.desk.home.name)
