@@ -111,10 +111,10 @@ class GitStore:
         try:
             head, null, data = zlib.decompress(packed).partition(b"\0")
         except zlib.error as e:
-            raise IOFailed(f"{path} is damaged ({e}): run `git fsck` to see what else is hurt") from e
+            raise IOFailed(f"{oid} in {self.common} is damaged ({e}): run `git fsck` to see what else is hurt") from e
         kind = _LOOSE.get(head.partition(b" ")[0])
         if not null or kind is None or head != b"%s %d" % (kind.encode(), len(data)):
-            raise IOFailed(f"{path} is damaged: run `git fsck` to see what else is hurt")
+            raise IOFailed(f"{oid} in {self.common} is damaged: run `git fsck` to see what else is hurt")
         return kind, data
 
     def absent(self, oids: Iterable[Oid]) -> tuple[Oid, ...]:
