@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gitledger import audit, codec, layout, objects, scope, sshsig
-from gitledger.errors import BadData, BadSignature, LedgerError, MissingObject
+from gitledger.errors import BadData, BadSignature, IOFailed, LedgerError, MissingObject
 from gitledger.model import Json, Oid
 from gitledger.objects import Kind
 from gitledger.signing import PublicKey
 from gitledger.store import Store
 
-KINDS = frozenset(("genesis", "checkpoint", "handover", "merge", "key", "memory"))
+KINDS = frozenset(("genesis", "checkpoint", "handover", "merge", "key", "memory", "purge"))
 KEPT_FOLDERS = 512
 """Folders in memory: those of the commit before are those of the next but for a dozen."""
 
@@ -91,7 +91,10 @@ class Eye:
     # ── objects ──────────────────────────────────────────────────────────────────────────────
     def read(self, oid: Oid, kind: Kind) -> bytes:
         """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
-        found, data = self.store.raw(oid)
+        try:
+            found, data = self.store.raw(oid)
+        except IOFailed as e:
+            raise BadData(f"{kind} {oid} cannot be read: {e}") from e
         if found != kind:
             raise BadData(f"{oid} is a {found} where a {kind} is named")
         if self._sha(_HEADS[kind] % len(data) + data).hexdigest() != oid:

@@ -219,7 +219,7 @@ class _Reader:
     def contents(self, name: str) -> Object | None:
         self._contents.send(f"{self._words[0]}{name}\n")
         found = self._contents.header(name)
-        return None if found is None else Object(found[1], self._contents.take(found[2] + 1)[:-1])
+        return None if found is None else Object(found[1], self._contents.take(found[2] + 1, name)[:-1])
 
     def info(self, names: Sequence[str]) -> list[tuple[Oid, Kind] | None]:
         self._info.send("".join(f"{self._words[1]}{name}\n" for name in names))
@@ -279,12 +279,12 @@ class _Child:
             return words[0], cast(Kind, words[1]), int(words[2])
         return None
 
-    def take(self, size: int) -> bytes:
+    def take(self, size: int, name: str) -> bytes:
         parts = [self._buffer]
         missing = size - len(self._buffer)
         while missing > 0:
             self._buffer = b""
-            self._read("an object")
+            self._read(name)
             parts.append(self._buffer)
             missing -= len(self._buffer)
         data = b"".join(parts)
