@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import attacks
+from tests import attack_table, attacks
 from tests.attacks import Attack, Field
 
 _grounds: list[Field] = []
@@ -35,3 +35,15 @@ def test_an_attack_is_named_and_its_honest_neighbour_passes(field: Field, attack
         assert fault.what
         assert fault.mend
     assert field.verify(full=attack.full).verdict == attack.verdict, "a bad verdict is never remembered"
+
+
+def test_the_table_in_the_documentation_is_that_of_the_tests() -> None:
+    text = attack_table.DOCUMENT.read_text()
+    assert attack_table.BEGIN in text
+    assert text == attack_table.document(text), "run: python -m tests.attack_table"
+
+
+def test_every_rule_of_the_documentation_is_one_that_verification_has() -> None:
+    text = attack_table.DOCUMENT.read_text()
+    for attack in attacks.ROWS:
+        assert f"`{attack.rule}`" in text.split(attack_table.BEGIN)[0], attack.rule
