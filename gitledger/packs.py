@@ -90,6 +90,19 @@ def keep(common: str, pack: bytes) -> str:
     return path
 
 
+def let_go(common: str) -> int:
+    """Leave all our kept packs to git, whose gc then drops what no ref reaches; how many those were.
+
+    For when something must go. The caller holds the ledger's lock, so that no checkpoint is on its way.
+    """
+    folder = os.path.join(common, "objects", "pack")
+    kept = [name.removesuffix(".keep") for name in os.listdir(folder) if name.endswith(".keep")]
+    ours = [path for name in sorted(kept) if _is_ours(path := os.path.join(folder, name))]
+    for path in ours:
+        _let_go(path)
+    return len(ours)
+
+
 def combine(common: str, algorithm: str) -> None:
     """Make one ordinary pack of our kept ones, if there are LIMIT; never raises, and loses nothing wherever it ends.
 

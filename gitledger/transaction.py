@@ -7,7 +7,7 @@ was; a commit that does not read back is taken off the ref again. The WAL goes l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -183,19 +183,12 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
                 return None
     owner = view.record(layout.writer_key(desk.writer.id))  # before the plan: a new key is signed in by the one before
     lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id, secrets) for draft in plan.drafts)]
-    key, public = _key(desk, owner or view.record(layout.writer_key(desk.writer.id)))
-
-    changes: dict[str, CleanBytes | None] = {}  # 4
-    tail = view.manifest.writers[desk.writer.id]
-    for part, data in enumerate(ingest.segments(line for _, line in lines)):
-        changes[layout.segment(desk.writer.id, tail.segments, part)] = data
-    tail.segments += 1
-    changes.update(tree.changes(view))
+    key, public = signer(desk, owner or view.record(layout.writer_key(desk.writer.id)))
 
     base = objects.parse_commit(desk.store.get(tip).data).tree if tip else None
-    edited = objects.edit(desk.store.get, base, changes, desk.store.algorithm)  # 5
+    edited = next_tree(desk, view, (line for _, line in lines), base)  # 4, 5
     said = message(plan, view, desk.writer.id, secrets)
-    new, signed = sign(desk, key, edited.tree, (tip,) if tip else (), _person(desk), said)  # 6
+    new, signed = sign(desk, key, edited.tree, (tip,) if tip else (), person(desk), said)  # 6
     desk.store.put((*edited.objects, (new, signed)))  # 7
     desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
     try:
@@ -205,6 +198,17 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
         raise
     untidy = _tidy(desk, public, tip, new, [path for path, _, _ in sealed])  # 10
     return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
+
+
+def next_tree(desk: Desk, view: View, lines: Iterable[CleanBytes], base: Oid | None) -> objects.Edited:
+    """The tree of a commit whose events are folded into `view` already, their lines the writer's next segment."""
+    changes: dict[str, CleanBytes | None] = {}
+    tail = view.manifest.writers[desk.writer.id]
+    for part, data in enumerate(ingest.segments(lines)):
+        changes[layout.segment(desk.writer.id, tail.segments, part)] = data
+    tail.segments += 1
+    changes.update(tree.changes(view))
+    return objects.edit(desk.store.get, base, changes, desk.store.algorithm)
 
 
 def sign(
@@ -252,7 +256,7 @@ def verify(payload: bytes, armored: str, public_key: str, principal: str) -> Non
     signing.verify(payload, armored, line.encode(), principal)
 
 
-def _key(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.PublicKey]:
+def signer(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.PublicKey]:
     """The key of this clone that the ledger has for its writer, and its public half as it stands there.
 
     Signed by any other, the commit would be a forgery to everybody.
@@ -322,6 +326,7 @@ def _remember(desk: Desk, public: signing.PublicKey, tip: Oid | None, new: Oid) 
         pins.save(desk.home.pins, desk.home.name, mine.remember(new))
 
 
-def _person(desk: Desk) -> Clean:
+def person(desk: Desk) -> Clean:
+    """Author and committer of a commit that is made now."""
     # An address under .invalid can belong to nobody; the clone's own identity may be unset or private.
     return redact(f"gitledger {desk.writer.id} <{desk.writer.principal}> {desk.mint.now_ms() // 1000} +0000")

@@ -22,7 +22,7 @@ from gitledger.frame import at as time_text
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import BinaryIO
 
     from gitledger.model import Finding
@@ -240,6 +240,60 @@ def _keep_damage(place: int, name: str, file: BinaryIO, size: int) -> None:
         for fd in (out, damaged):
             if fd >= 0:
                 os.close(fd)
+
+
+def rewrite(folder: str, change: Callable[[bytes], bytes], *, dry: bool = False) -> int:
+    """Replace each line that `change` gives another form of, and return how many those are; `dry` only counts.
+
+    All sealed and spilled files and those in `damaged/` are read, whatever state their lines are in. Each is replaced
+    in one step, synced; the current one is only counted in a dry run: seal it first. The caller holds the lock.
+    """
+    place = _enter(folder)
+    try:
+        changed = _rewrite_in(place, folder, change, dry)
+        try:
+            damaged = os.open(DAMAGED, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+        except FileNotFoundError:
+            return changed
+        try:
+            return changed + _rewrite_in(damaged, f"{folder}/{DAMAGED}", change, dry)
+        finally:
+            os.close(damaged)
+    except OSError as e:
+        raise IOFailed(f"cannot rewrite {folder}: {e.strerror}; check space and permissions, then try again") from e
+    finally:
+        os.close(place)
+
+
+def _rewrite_in(place: int, folder: str, change: Callable[[bytes], bytes], dry: bool) -> int:
+    total = 0
+    for name in sorted(os.listdir(place)):
+        if not name.endswith(SUFFIX) or (name == CURRENT and not dry):
+            continue
+        try:
+            fd = _plain(place, folder, name, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        with open(fd, "rb") as file:
+            before = file.read().split(b"\n")
+        after = [change(line) for line in before]
+        changed = sum(a != b for a, b in zip(before, after, strict=True))
+        if changed and not dry:
+            _replace(place, name, b"\n".join(after))
+        total += changed
+    return total
+
+
+def _replace(place: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(f"{name}.new", flags, 0o600, dir_fd=place)
+    try:
+        _write(fd, data)
+        _sync(fd)
+    finally:
+        os.close(fd)
+    os.rename(f"{name}.new", name, src_dir_fd=place, dst_dir_fd=place)
+    _sync(place)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────

@@ -396,6 +396,14 @@ def test_every_look_alike_of_the_development_set_is_left_alone(text: str):
     assert redact.redact_json({"text": [text]}) == {"text": [text]}
 
 
+def test_the_page_says_the_figures_as_they_are():
+    from tests.secrets_figures import BEGIN, END, figures
+
+    page = (PACKAGE.parent / "docs" / "secrets.md").read_text(encoding="utf-8")
+    shown = BEGIN + page.partition(BEGIN)[2].partition(END)[0] + END
+    assert shown == figures(), "print them anew: python -m tests.secrets_figures"
+
+
 # ── a type, and who may make it ──────────────────────────────────────────────────────────────
 WRONG = """
 from gitledger import derive, ingest, objects, redact, transaction

@@ -101,12 +101,17 @@ def slug(title: Clean, limit: int = 40) -> str:
 
     In lower case and without its marks no rule would know a secret again, so it must be clean before.
     """
-    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
-    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+    words = dashed(title)
     if len(words) <= limit:
         return words
     cut = words[: limit + 1].rpartition("-")[0] or words[:limit]
     return cut.strip("-")
+
+
+def dashed(text: str) -> str:
+    """The letters and digits of `text`, in lower case and with a dash for anything else: what a slug is cut from."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
 def _escaped(match: re.Match[str]) -> str:
