@@ -71,7 +71,7 @@ def rows(grounds: Grounds) -> Iterator[Row]:
             f"{FASTER:g} × faster" if name == "walk" else "–",
             figure >= FASTER if name == "walk" else None,
         )
-    used, _ = peak(whole, folder)
+    used, *_ = peak(whole, folder)
     yield Row("peak of memory of one process of it", f"{used:.1f} MiB", "–", "–", f"{MEMORY:g} MiB", used <= MEMORY)
 
 

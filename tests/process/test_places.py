@@ -498,7 +498,8 @@ NEEDS_A_LEDGER = {
     "blocker": "blocker open x", "question": "question ask x", "artifact": "artifact add x", "show": "show T-0001",
     "project": "project show", "checkpoint": "checkpoint", "handover": "handover list", "session": "session list",
     "log": "log", "get": "get T-0001", "search": "search x", "journal": "journal", "verify": "verify", "fsck": "fsck",
-    "rebuild": "rebuild --check", "purge": "purge --secret-from /dev/null", "trust": "trust list", "config": "config list",
+    "rebuild": "rebuild --check", "purge": "purge --secret-from /dev/null", "trust": "trust list",
+    "config": "config list",
     "compaction": "compaction allow --once --reason x",
 }  # fmt: skip
 NEEDS_NONE = {"init", "hook", "schema", "demo", "completion"}
