@@ -48,6 +48,8 @@ def put(text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as e:
+        # What did not fit is still buffered: without a place for it, the end of the program would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
 
 

@@ -208,6 +208,7 @@ WRITING = (
     ("artifact", "add", "{}", "--title", "{}"),
     ("note", "{}"),
     ("project", "edit", "--title", "{}", "--goal", "{}"),
+    ("purge", "--secret-from", "{}", "--from", "{}"),
     ("config", "set", "{}", "{}"),
     ("config", "set", "remote.name", "{}"),
     ("config", "get", "{}"),
