@@ -40,7 +40,8 @@ def commands(
     command: click.Command = cli.group, name: str = "gitledger", parent: click.Context | None = None
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
     """Every command with its whole name, groups before what is in them."""
-    ctx = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent)
+    # With its own settings: click keeps the help option that the first context asked for.
+    ctx = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent, **command.context_settings)
     yield name, command, ctx
     if isinstance(command, click.Group):
         for word in command.list_commands(ctx):

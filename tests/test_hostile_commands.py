@@ -259,7 +259,7 @@ def leaves(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tupl
     if not isinstance(command, click.Group):
         yield words
         return
-    context = click.Context(command)
+    context = click.Context(command, **command.context_settings)
     for name in command.list_commands(context):
         found = command.get_command(context, name)
         assert found is not None

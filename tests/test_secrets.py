@@ -72,7 +72,7 @@ def option_words() -> Iterator[tuple[str, str]]:
 
     def walk(words: str, command: click.Command) -> Iterator[tuple[str, str]]:
         if isinstance(command, click.Group):
-            ctx = click.Context(command)
+            ctx = click.Context(command, **command.context_settings)
             for name in command.list_commands(ctx):
                 inner = command.get_command(ctx, name)
                 assert inner is not None
@@ -100,7 +100,7 @@ def test_a_key_in_any_field_of_any_command_reaches_no_object(repo: Repo, monkeyp
         for word in argv:
             if not isinstance(command, click.Group):
                 break
-            inner = command.get_command(click.Context(command), word)
+            inner = command.get_command(click.Context(command, **command.context_settings), word)
             if inner is None:
                 break
             command = inner
