@@ -90,7 +90,17 @@ def _environment(home: str) -> dict[str, str]:
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("GIT_", "GITLEDGER_", "XDG_", "SSH_"))}
     identity = {"NAME": "Robin Demo", "EMAIL": "robin@example.invalid"}
     names = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in identity.items()}
-    return kept | names | {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
+    return (
+        kept
+        | names
+        | {
+            "HOME": home,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "LC_ALL": "C.UTF-8",
+            "PYTHONUTF8": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+    )
 
 
 def _payload(**more: object) -> dict[str, object]:
