@@ -148,12 +148,12 @@ def run(
     try:
         out, err = child.communicate(input, timeout=deadline)
     except subprocess.TimeoutExpired as e:
-        _kill(child)
+        kill(child)
         raise errors.TryAgain(
             f"git {subcommand(args)} in {os.fspath(cwd)} took longer than {deadline:g} s and was stopped: try again"
         ) from e
     except BaseException:
-        _kill(child)
+        kill(child)
         raise
     answer = Answer(child.returncode, out, err.decode("utf-8", "backslashreplace").strip())
     if check and answer.code:
@@ -172,7 +172,8 @@ def failure(args: Sequence[str], answer: Answer, cwd: str | os.PathLike[str]) ->
     return kind(f"git {subcommand(args)} in {os.fspath(cwd)}: {words}")
 
 
-def _kill(child: subprocess.Popen[bytes]) -> None:
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """End a child that leads a session of its own, with all its children, and let go of its pipes."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:

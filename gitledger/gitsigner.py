@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -254,12 +253,12 @@ def _run(words: Sequence[str], data: bytes | None = None, *, place: str) -> _Ans
     try:
         out, err = child.communicate(data, timeout=DEADLINE)
     except subprocess.TimeoutExpired:
-        _end(child)
+        gitcli.kill(child)
         raise TryAgain(
             f"{words[0]} did not answer in {DEADLINE:g} s and was stopped: see what it waits for, then try again"
         ) from None
     except BaseException:
-        _end(child)
+        gitcli.kill(child)
         raise
     return _Answer(child.returncode, out, err.decode("utf-8", "backslashreplace"))
 
@@ -267,20 +266,6 @@ def _run(words: Sequence[str], data: bytes | None = None, *, place: str) -> _Ans
 def _quiet(env: Mapping[str, str]) -> dict[str, str]:
     dropped = ("GPG_TTY", "SSH_ASKPASS", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
     return {name: value for name, value in env.items() if name not in dropped} | {"SSH_ASKPASS_REQUIRE": "never"}
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it ended between the deadline and here
-    child.wait()
-    for pipe in (child.stdin, child.stdout, child.stderr):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                pass  # nobody reads any more
 
 
 def _ask(command: str, place: str) -> str:
