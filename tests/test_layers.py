@@ -201,6 +201,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("__main__", "hooks"): "what a session waits for does not wait for click",
     ("__main__", "terminal"): "what a session waits for does not wait for click",
     ("cli", "terminal"): "errors are said and streams kept in one place",
+    ("commands", "terminal"): "what a command prints goes the same way as all output",
     ("commands", "hooks"): "the command is the same call with its words parsed",
     ("hooks", "terminal"): "what a hook says goes the same way as all output",
     ("commands", "cli"): "commands share the context that the command line makes",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gitledger.terminal import put as put
+
 if TYPE_CHECKING:
     from gitledger.cli import Words
     from gitledger.ledger import Ledger
@@ -22,18 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 def json_option(function: F) -> F:
     """`--json`: the same facts for programs; shapes are in docs/json.md."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
-
-
-def put(text: str) -> None:
-    """Print text as UTF-8, whatever the locale says; what a terminal would obey or nobody could see is written out.
-
-    Text of records goes through `render.text` before, so that it stays on its line and within its place.
-    """
-    from gitledger.render.text import visible
-
-    send(visible(text).encode() + b"\n")
-    with told():
-        sys.stdout.buffer.flush()
 
 
 def send(data: bytes) -> None:
