@@ -119,7 +119,7 @@ def event_value(line: bytes, where: str) -> dict[str, Json]:
         value = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as e:
         raise BadData(f"{where} is not valid JSON ({e}); run: gitledger fsck") from e
-    if not isinstance(value, dict) or value.get("v") != VERSION or not _is_event(value):
+    if not isinstance(value, dict) or type(value.get("v")) is not int or value["v"] != VERSION or not _is_event(value):
         read_event(line, where)  # says what is wrong
         raise BadData(f"{where} is not the canonical form of its event; run: gitledger fsck")
     return value
@@ -135,7 +135,7 @@ def _is_event(value: dict[str, Json]) -> bool:
         if value[key] is not None and type(value[key]) is not str:
             return False
     for key in ("seq", "lamport"):
-        if type(value[key]) is not int or value[key] < 0:
+        if type(value[key]) is not int or not 0 <= value[key] < BIGGEST:
             return False
     for change in value["records"].values():
         if type(change) is not dict or not change.keys() <= _CHANGE_KEYS:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from gitledger.errors import BadConfig
 from gitledger.model import Json
 
+DEEPEST = 20
+"""Levels of tables and lists in a file; no setting has more than three."""
+
 
 class Document(NamedTuple):
     """A file read: its text, its tables as plain values, the line (from 1) of each dotted key, and YAML's own root."""
@@ -25,8 +28,13 @@ def parse(path: str, data: bytes) -> Document:
 
     try:
         text = data.decode("utf-8-sig")
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise BadConfig(f"{path} uses YAML aliases (*name), which are not read here; write the value out")
+        depth = 0
+        for event in yaml.parse(text, yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise BadConfig(f"{path} uses YAML aliases (*name), which are not read here; write the value out")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:  # asked before more is read: YAML's reader takes time by the square of the depth
+                raise BadConfig(f"{path} is nested deeper than {DEEPEST} levels; mend the file")
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
         if root is None or (isinstance(root, yaml.ScalarNode) and root.value == ""):
@@ -43,6 +51,8 @@ def parse(path: str, data: bytes) -> Document:
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as e:
         reason = " ".join(str(e).split())
         raise BadConfig(f"{path} is not readable YAML ({reason}); mend the file") from e
+    except (AttributeError, IndexError, KeyError) as e:  # what YAML's own reader raises for `!!bool maybe`, `!!int ''`
+        raise BadConfig(f"{path} holds a value that is not of the type its tag names; take the tag (!!) out") from e
 
 
 def _table(path: str, loader: Any, node: Any, prefix: str, lines: dict[str, int]) -> dict[str, Json]:
