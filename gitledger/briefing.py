@@ -76,6 +76,7 @@ def gather(
         if missing := project.get("missing"):
             text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
+    found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
     withheld = _overtaken(record, chosen, choices, assessment) if record else ""
     return Briefing(
         position=here,
@@ -109,6 +110,28 @@ def introduced(ledger: Ledger, tip: Oid, path: str) -> Oid | None:
             return at if objects.read(store.get, at, path) is not None else None
         at = before
     return None
+
+
+def _synced(ledger: Ledger, view: View, tip: Oid) -> list[Finding]:
+    """How this clone stands with its remote, as far as the last sync found out; nothing is contacted."""
+    name = ledger.desk.config.remote.name
+    if not name:
+        return []
+    from gitledger import syncstate  # nobody without a remote pays for it
+
+    store, home = ledger.desk.store, ledger.desk.home
+    state = syncstate.load(home.state, home.name)
+    found = syncstate.standing(state, view)
+    if state.failed:
+        found.append(Finding("sync failed", state.remote, state.failed, "try again: gitledger sync"))
+    count = syncstate.unpushed(state, tip, lambda oid: objects.parse_commit(store.get(oid).data).parents)
+    if count:
+        more = "or more " if count >= syncstate.COUNTED else ""
+        what = (
+            f"{count} {more}commit{'' if count == 1 else 's'} of this ledger {'is' if count == 1 else 'are'} here only"
+        )
+        found.append(Finding("not pushed", state.remote or "remote", what, "push it: gitledger sync"))
+    return found
 
 
 def _try(found: list[Finding], where: str, ask: Callable[[], T], otherwise: T) -> T:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gitledger import errors
@@ -121,11 +123,13 @@ def run(
     deadline: float = 30.0,
     check: bool = True,
     extra_env: Mapping[str, str] | None = None,
+    heard: Callable[[str], None] | None = None,
 ) -> Answer:
     """What git answered in `cwd`; with `check`, a non-zero exit raises with git's own words.
 
     `deadline` is in seconds: after it git and all its children are killed and TryAgain is raised. Clean filters that
     the user configured (LFS, autocrlf) do run where git needs them to compare contents; hooks and fsmonitor do not.
+    `heard` is told what git says of its progress, while it runs.
     """
     env = environment(extra_env)
     if subcommand(args) in TALKS_TO_REMOTES:
@@ -146,7 +150,10 @@ def run(
             raise errors.Missing(f"{os.fspath(cwd)} is not a folder: name one inside a git repository") from e
         raise errors.Missing(f"git cannot be started ({e.strerror}): install git and see that it is on PATH") from e
     try:
-        out, err = child.communicate(input, timeout=deadline)
+        if heard is None:
+            out, err = child.communicate(input, timeout=deadline)
+        else:
+            out, err = _heard(child, deadline, heard)
     except subprocess.TimeoutExpired as e:
         kill(child)
         raise errors.TryAgain(
@@ -159,6 +166,33 @@ def run(
     if check and answer.code:
         raise failure(args, answer, cwd)
     return answer
+
+
+def _heard(child: subprocess.Popen[bytes], deadline: float, heard: Callable[[str], None]) -> tuple[bytes, bytes]:
+    """What a child without input says until it ends; each piece of its stderr is told as it comes."""
+    assert child.stdout is not None  # noqa: S101 (the caller asked for both)
+    assert child.stderr is not None  # noqa: S101
+    until = time.monotonic() + deadline
+    said: dict[int, list[bytes]] = {child.stdout.fileno(): [], child.stderr.fileno(): []}
+    with selectors.DefaultSelector() as pipes:
+        for fd in said:
+            pipes.register(fd, selectors.EVENT_READ)
+        while pipes.get_map():
+            ready = pipes.select(max(until - time.monotonic(), 0))
+            if not ready:
+                raise subprocess.TimeoutExpired(child.args, deadline)
+            for key, _ in ready:
+                data = os.read(key.fd, 1 << 16)
+                said[key.fd].append(data)
+                if not data:
+                    pipes.unregister(key.fd)
+                elif key.fd == child.stderr.fileno():
+                    heard(data.decode("utf-8", "backslashreplace"))
+    child.wait(max(until - time.monotonic(), 0.1))
+    out, err = (b"".join(parts) for parts in said.values())
+    child.stdout.close()
+    child.stderr.close()
+    return out, err
 
 
 def failure(args: Sequence[str], answer: Answer, cwd: str | os.PathLike[str]) -> errors.LedgerError:

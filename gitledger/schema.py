@@ -71,10 +71,14 @@ class Signing(NamedTuple):
 
 
 class Remote(NamedTuple):
-    """This machine only: the git remote that backs the ledger up, "" for none, and whether it is pushed by itself."""
+    """This machine only: where the ledger is backed up, "" for nowhere; how many seconds that may take in all.
 
-    name: Annotated[str, Text(0, 200, r"^(?:[A-Za-z0-9][A-Za-z0-9._/-]*)?$")] = ""
+    `push` has the ledger pushed behind each push of the user's own, where the git hook for that is installed.
+    """
+
+    name: Annotated[str, Text(0, 4_096, r"^(?:[A-Za-z0-9./~][^\x00-\x1f\x7f]*)?$")] = ""
     push: bool = False
+    deadline: Annotated[int, Number(1, 86_400)] = 120
 
 
 class Proposer(NamedTuple):
@@ -263,6 +267,10 @@ def _fault(where: str, what: str) -> Finding:
 
 
 # ── by pydantic ──────────────────────────────────────────────────────────────────────────────
+LONGEST = 16 << 20
+"""Bytes of a change set."""
+
+
 class BadChangeSet(BadData):
     """A change set that is not one; `errors` holds every fault, each with its path in the document."""
 
@@ -278,6 +286,8 @@ def read_change_set(data: bytes) -> ChangeSet:
     """The change set in `data`; raise BadChangeSet with every error and its path in the document."""
     from pydantic import ValidationError
 
+    if len(data) > LONGEST:
+        raise BadChangeSet((f"the document has more than {LONGEST:,} bytes",))
     twice: list[str] = []
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:

@@ -271,7 +271,7 @@ def joining(me: Writer) -> dict[str, Change]:
 
 
 def merged(field: Field, ours: str, theirs: str, **twist: object) -> str:
-    """A merge by writer `a` of two tips, with a segment of its own; `twist` is done to its tree before it is signed."""
+    """A merge by writer `a` of two tips; `twist` is done to its tree before it is signed."""
     desk = field.a.desk
     get = desk.store.get
     trees = [field.commit(oid).tree for oid in (ours, theirs)]
@@ -290,14 +290,9 @@ def merged(field: Field, ours: str, theirs: str, **twist: object) -> str:
     for writer, tail in View(reading.reader(get, trees[1])).manifest.writers.items():
         mine = view.manifest.writers[writer]
         mine.segments = max(mine.segments, tail.segments)
-    draft = field.draft("ledger.merged")
-    lines = [ingest.stamp(view, draft, desk.writer.id)[1]]
-    me = view.manifest.writers[desk.writer.id]
-    own = layout.segment(desk.writer.id, me.segments)
-    me.segments += 1
-    edited = objects.edit(get, trees[0], {**added, own: b"".join(lines), **tree.changes(view)})
+    edited = objects.edit(get, trees[0], {**added, **tree.changes(view)})
     desk.store.put(edited.objects)
-    message = transaction.message(Plan("merge", (draft,), "Merge"), view, desk.writer.id)
+    message = transaction.message(Plan("merge", (), "Merge"), view, desk.writer.id)
     made = field.tree(edited.tree, twist) if twist else edited.tree  # type: ignore[arg-type]
     who = f"gitledger {desk.writer.id} <{desk.writer.principal}> 1790000000 +0000"
     return field.point(field.make(objects.Commit(made, (ours, theirs), who, who, message), field.key("a")))

@@ -1,0 +1,208 @@
+"""gitledger remote set|show, and what sync, push and pull share."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gitledger.commands import counted, json_option, opened, put, put_json
+
+if TYPE_CHECKING:
+    from gitledger import sync
+    from gitledger.ledger import Ledger
+    from gitledger.remote import Remote
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+QUIET = 1.0
+"""Seconds before a person at a terminal is told how far it is."""
+
+
+def deadline_option(function: F) -> F:
+    """`--deadline SECONDS`."""
+    return click.option(
+        "--deadline",
+        type=click.IntRange(1, 86_400),
+        metavar="SECONDS",
+        help="How long it may take in all; remote.deadline where it is not given.",
+    )(function)
+
+
+@click.group()
+def command() -> None:
+    """Name the remote that the ledger is backed up to, or show how it stands with it."""
+
+
+@command.command("set")
+@click.argument("remote", metavar="REMOTE")
+@json_option
+@click.pass_context
+def set_(ctx: click.Context, remote: str, as_json: bool) -> None:
+    """Name the remote for sync, push and pull: a git remote's name, an address or a path; "" for none again.
+
+    Kept in this clone's own configuration. Nothing is contacted now, and nothing but this remote ever.
+    """
+    from gitledger import config
+    from gitledger import remote as remotes
+    from gitledger.errors import Missing
+
+    ledger = opened(ctx)
+    path = config.clone_path(ledger.gitdir.common)
+    if not remote:
+        config.set_value(path, "remote.name", "")
+        put_json({"remote": None}) if as_json else put("No remote any more: sync, push and pull do nothing.")
+        return
+    found = remotes.read(remote)
+    where = remotes.address(ledger.gitdir, found)
+    if not where:
+        known = ", ".join(remotes.names(ledger.gitdir)) or "none"
+        raise Missing(f"git knows no remote {found.shown} here, only: {known}; add it first, see: git help remote")
+    config.set_value(path, "remote.name", remote)
+    text = ledger.desk.config.capture.text
+    if as_json:
+        put_json({"remote": found.shown, "address": where, "carries": text})
+        return
+    said = {
+        "none": "no prompts or answers",
+        "bounded": f"prompts and answers, redacted, of {ledger.desk.config.capture.limit:,} characters at most each",
+        "full": "prompts and answers whole, redacted",
+    }[text]
+    put(
+        f"Remote: {found.shown} ({where})\n"
+        f"A push carries the whole ledger: tasks, decisions, handovers, and {said} (capture.text: {text}).\n"
+        "Next:   gitledger sync"
+    )
+
+
+@command.command("show")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, as_json: bool) -> None:
+    """Show the remote, what was not pushed yet, and how the last sync went. Nothing is contacted."""
+    from gitledger import remote as remotes
+    from gitledger import syncstate
+
+    ledger = opened(ctx)
+    to = named(ledger)
+    line = remotes.Line(ledger.gitdir, to, ledger.desk.home.name, time.monotonic() + 60)
+    seen = remotes.tip(line, line.seen)
+    tip = ledger.tip()
+    behind = remotes.count(line, tip, seen)
+    state = syncstate.load(ledger.desk.home.state, ledger.desk.home.name)
+    findings = syncstate.standing(state, ledger.view())
+    facts = {
+        "remote": to.shown,
+        "address": remotes.address(ledger.gitdir, to),
+        "seen": seen,
+        "tip": tip,
+        "unpushed": behind,
+        "at": state.at or None,
+        "failed": state.failed or None,
+        "findings": [asdict(finding) for finding in findings],
+    }
+    if as_json:
+        put_json(facts)
+        return
+    rows = [
+        f"Remote:    {to.shown} ({facts['address'] or 'git does not know it'})",
+        f"Accepted:  {seen[:12] if seen else 'nothing yet'}",
+        f"Here:      {tip[:12]}, {counted(behind, 'commit')} not pushed",
+        f"Last sync: {state.at or 'never'}" + (f", failed: {state.failed}" if state.failed else ""),
+    ]
+    rows += [f"{f.rule}: {f.where}: {f.what}; {f.mend}" for f in findings]
+    put("\n".join(rows))
+
+
+def named(ledger: Ledger) -> Remote:
+    """The remote that this clone's configuration names; raise BadConfig where it names none."""
+    from gitledger import remote as remotes
+    from gitledger.errors import BadConfig
+
+    name = ledger.desk.config.remote.name
+    if not name:
+        raise BadConfig(
+            "no remote is named for this ledger, so nothing is contacted; name one: gitledger remote set NAME"
+        )
+    return remotes.read(name)
+
+
+def run(ctx: click.Context, deadline: int | None, as_json: bool, *, pull: bool = True, push: bool = True) -> None:
+    """Sync, or half of it, and tell how it went."""
+    from functools import partial
+
+    from gitledger import discover, sync
+
+    ledger = opened(ctx)
+    to = named(ledger)
+    progress = Progress()
+    ways = sync.Ways(
+        pull=pull,
+        push=push,
+        deadline=deadline or ledger.desk.config.remote.deadline,
+        heard=progress.heard if progress.on else None,
+        progress=progress.tell,
+        reopen=partial(discover.open_store, ledger.gitdir, ledger.desk.home.name),
+    )
+    try:
+        made = sync.sync(ledger, to, ways)
+    finally:
+        progress.end()
+    if as_json:
+        put_json({"remote": to.shown, **asdict(made)})
+        return
+    put(told(made, to.shown))
+
+
+def told(made: sync.Outcome, where: str) -> str:
+    """What a sync did, in a few lines."""
+    from gitledger.render.text import line
+
+    did = [f"{counted(made.journalled, 'pending event')} committed"] if made.journalled else []
+    did += [f"{counted(made.fetched, 'commit')} taken in"] if made.fetched else []
+    did += ["merged"] if made.merged else []
+    did += [f"{counted(made.pushed, 'commit')} pushed"] if made.pushed else []
+    rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; {where} and this clone have the same ledger."]
+    if not made.same:
+        rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; this clone has more than {where}."]
+    rows += [f"{line(f.rule)}: {line(f.where, 100)}: {line(f.what, 300)}; {line(f.mend, 200)}" for f in made.findings]
+    return "\n".join(rows)
+
+
+class Progress:
+    """One line on a terminal's stderr, from the first second on; nothing anywhere else."""
+
+    def __init__(self) -> None:
+        self.on = sys.stderr.isatty()
+        self._next = time.monotonic() + QUIET
+        self._shown = False
+
+    def heard(self, said: str) -> None:
+        """What git says of its own progress."""
+        rows = [row.strip() for row in said.replace("\r", "\n").split("\n") if row.strip()]
+        if rows:
+            self._say(rows[-1])
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        """How far verification is."""
+        self._say(f"{done:,} of {total:,} commits checked" if phase == "commits" else "comparing with the journals")
+
+    def _say(self, text: str) -> None:
+        from gitledger.render.text import line
+
+        now = time.monotonic()
+        if not self.on or now < self._next:
+            return
+        self._next, self._shown = now + 0.1, True
+        sys.stderr.write(f"\r\x1b[K{line(text, 100)}")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -1,0 +1,186 @@
+"""Two states of one ledger made one: each writer's journal whole, and the tree that all events together make.
+
+The tree of a merge follows from the events alone. So whoever merges, in whatever order, comes to the same tree, and a
+merge adds no event of its own. Cost follows what one side has and the other lacks, not the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gitledger import audit, layout, objects
+from gitledger.errors import BadData, NotAllowed
+from gitledger.model import Event, Field, Finding, Json, Key, Oid, Stamp
+from gitledger.objects import FOLDER, Get, Object, TreeEntry
+from gitledger.store import Store
+from gitledger.view import Manifest, Tail, read_manifest
+
+MOST_CONFLICTS = 100
+"""Fields set on both sides that one merge names; what is set is kept, however many they are."""
+
+_JUDGED = frozenset("TDBQAN")
+_MECHANICAL = frozenset(("at", "by", "slug", "writer", "checkpoint", "missing", "next_at", "done_at", "links"))
+
+
+class Forked(NotAllowed):
+    """One writer's journal goes on in two ways: its id is in use in two clones at once. Both are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that both sides set, not knowing of each other: the later stamp shows, the other is kept here."""
+
+    key: Key
+    field: str
+    shown: Stamp
+    lost: Stamp
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The merged tree, the objects that it needs and the store lacks, how many events each side lacked, and findings.
+
+    `ours` is what the other side lacked, `theirs` what this one did.
+    """
+
+    tree: Oid
+    made: tuple[tuple[Oid, Object], ...]
+    ours: int
+    theirs: int
+    conflicts: tuple[Conflict, ...] = ()
+    together: tuple[tuple[Key, str, str], ...] = ()
+
+
+def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
+    """The merge of two commits' trees; symmetric. Raises Forked, and BadData where a journal cannot be folded."""
+    a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
+    mine, other = _manifest(store.get, a), _manifest(store.get, b)
+    common = {
+        writer: _shorter(mine.writers.get(writer, Tail()), other.writers.get(writer, Tail()))
+        for writer in mine.writers.keys() | other.writers.keys()
+    }
+    scratch = audit.Scratch(store.get)
+    try:
+        union = _union(scratch, a, b, store.algorithm)
+        faults: list[Finding] = []
+        news = [_Side.of(audit.chained(store.get, tree, faults, common)) for tree in (a, b)]
+        # From the side that has more: what the other one has besides is folded into it.
+        base = a if news[0].events >= news[1].events else b
+        with audit.remade(_Front(scratch.get, store.algorithm), union, base) as made:
+            if made.faults or faults:
+                fault = (made.faults or faults)[0]
+                raise BadData(f"{fault.where}: {fault.what}; nothing was merged: {fault.mend}")
+            bring = (*made.objects.below(made.tree),)
+            have = {oid for oid, _ in bring}
+            bring += tuple((oid, thing) for oid, thing in _journal(scratch, made, have))
+    finally:
+        scratch.close()
+    conflicts = tuple(_conflicts(*news))[:MOST_CONFLICTS]
+    return Merged(made.tree, bring, news[0].events, news[1].events, conflicts, tuple(_together(*news)))
+
+
+def _manifest(get: Get, tree: Oid) -> Manifest:
+    data = objects.read(get, tree, layout.MANIFEST)
+    if data is None:
+        raise BadData(f"the tree {tree[:12]} holds no {layout.MANIFEST}: it is no ledger's")
+    return read_manifest(data)
+
+
+def _shorter(a: Tail, b: Tail) -> Tail:
+    return a if a.seq <= b.seq else b
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """A store with more objects in front of it."""
+
+    get: Get
+    algorithm: str
+
+
+def _journal(scratch: audit.Scratch, made: audit.Rebuilt, have: set[Oid]) -> Iterator[tuple[Oid, Object]]:
+    """The merged journal's folders, which stand beside what was folded."""
+    root = objects.entries(made.objects.get, made.tree) or {}
+    journal = root.get("journal")
+    if journal is not None:
+        yield from ((oid, thing) for oid, thing in scratch.below(journal.oid) if oid not in have)
+
+
+# ── journals ─────────────────────────────────────────────────────────────────────────────────
+def _union(scratch: audit.Scratch, a: Oid, b: Oid, algorithm: str) -> Oid:
+    """A tree that holds nothing but every segment of both sides."""
+    rows = [(objects.entries(scratch.get, tree) or {}).get("journal") for tree in (a, b)]
+    joined = _join(scratch, rows[0], rows[1], "journal", algorithm)
+    return _tree(scratch, [joined] if joined else [], algorithm)
+
+
+def _join(
+    scratch: audit.Scratch, a: TreeEntry | None, b: TreeEntry | None, path: str, algorithm: str
+) -> TreeEntry | None:
+    if a is None or b is None or a == b:
+        return a or b
+    if not (a.is_folder and b.is_folder):
+        writer = path.split("/")[1]
+        raise Forked(
+            f"writer {writer} has two journals that go on differently from {path}: its id is used in two clones, as "
+            "after a copy of a disk; nothing was merged, both are kept: see docs/sync.md, Two clones of one writer"
+        )
+    left, right = (objects.entries(scratch.get, entry.oid) or {} for entry in (a, b))
+    names = sorted(left.keys() | right.keys())
+    rows = [_join(scratch, left.get(name), right.get(name), f"{path}/{name}", algorithm) for name in names]
+    return TreeEntry(FOLDER, a.name, _tree(scratch, [row for row in rows if row], algorithm))
+
+
+def _tree(scratch: audit.Scratch, rows: Iterable[TreeEntry], algorithm: str) -> Oid:
+    data = objects.format_tree(rows)
+    oid = objects.oid("tree", data, algorithm)
+    scratch.put([(oid, Object("tree", data))])
+    return oid
+
+
+# ── what both sides said ─────────────────────────────────────────────────────────────────────
+@dataclass(slots=True)
+class _Side:
+    """What one side's new events set: the latest of each field, and the tasks its work trees are at."""
+
+    events: int = 0
+    fields: dict[tuple[Key, str], Field] = field(default_factory=dict)
+    active: dict[Key, tuple[Key, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[tuple[Event, bytes]]) -> _Side:
+        side = cls()
+        for event, _ in events:
+            side.events += 1
+            for key, change in event.records.items():
+                if key.startswith("worktree:") and "active" in change.set:
+                    side.active[key] = (change.set["active"], event.writer)
+                if key[:1] not in _JUDGED and key != layout.PROJECT and key != layout.CONFIG:
+                    continue
+                for name, value in change.set.items():
+                    if name not in _MECHANICAL:
+                        side.fields[key, name] = (value, event.stamp)
+                for listed, items in change.items.items():
+                    for item, values in items.items():
+                        for name, value in values.items():
+                            if name not in _MECHANICAL:
+                                side.fields[key, f"{listed}.{item}.{name}"] = (value, event.stamp)
+        return side
+
+
+def _conflicts(a: _Side, b: _Side) -> Iterator[Conflict]:
+    for at in sorted(a.fields.keys() & b.fields.keys()):
+        mine, theirs = a.fields[at], b.fields[at]
+        if mine[0] != theirs[0]:
+            lost, shown = sorted((mine, theirs), key=lambda one: one[1])
+            yield Conflict(at[0], at[1], shown[1], lost[1], lost[0])
+
+
+def _together(a: _Side, b: _Side) -> Iterator[tuple[Key, str, str]]:
+    """Tasks that work trees of both sides became active on: (task, writer, writer)."""
+    for task, one in sorted({found for found in a.active.values() if found[0]}):
+        for other_task, other in sorted({found for found in b.active.values() if found[0]}):
+            if task == other_task and one != other:
+                yield task, one, other

@@ -1,0 +1,128 @@
+"""What a remote that refuses says, as one line with the next step: read from git's and ssh's words, in English. Pure.
+
+Hosts word it as they like, so the most telling words come first, and what nothing fits is passed on as it was said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gitledger.errors import CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
+from gitledger.redact import redact
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Words that git, ssh or a host says, what they mean, and what a person does about it."""
+
+    words: str
+    kind: type[LedgerError]
+    what: str
+    mend: str
+
+
+_KNOWN = (
+    _Known(
+        r"mismatched algorithms|unsupported object format|hash algorithm",
+        Unsupported,
+        "uses another object format (sha1 against sha256)",
+        "name a remote of this repository's own format",
+    ),
+    _Known(
+        r"protected branch|GH006|GL-HOOK-ERR|pre-receive hook declined|hook declined|update hook declined",
+        NotAllowed,
+        "declined the push by a rule of its own",
+        "allow pushes to ledger/* there without force, see docs/server.md",
+    ),
+    _Known(
+        r"deny(?:ing)? (?:non-fast-forward|deletes)|denyNonFastForwards",
+        NotAllowed,
+        "takes no push that is not a fast-forward",
+        "sync once more",
+    ),
+    _Known(
+        r"Enter passphrase|passphrase|agent refused|sign_and_send_pubkey|communication with agent failed",
+        NotAllowed,
+        "wants a passphrase, and nobody is asked here",
+        "unlock the key first: ssh-add",
+    ),
+    _Known(
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|No .* host key is known",
+        NotAllowed,
+        "is not known to ssh by its host key",
+        "connect once by hand, compare the fingerprint, and sync again",
+    ),
+    _Known(
+        r"Permission denied \(|publickey|Permission to .* denied|\b40[13]\b|access denied|not allowed to push|"
+        r"remote: HTTP Basic: Access denied|DENIED|read access|write access|service not enabled|access not permitted",
+        NotAllowed,
+        "does not let this user in, or not write",
+        "check the key or token, and who may push there",
+    ),
+    _Known(
+        r"could not read (?:Username|Password)|terminal prompts disabled|Authentication failed",
+        NotAllowed,
+        "wants a user name and password, and nobody is asked here",
+        "set up a credential helper: git help credentials",
+    ),
+    _Known(
+        r"Could not resolve host|Name or service not known|Temporary failure in name resolution|"
+        r"Connection refused|Connection timed out|Operation timed out|unable to connect|Couldn't connect|"
+        r"Failed to connect|Network is unreachable|No route to host|Connection reset|Connection closed|"
+        r"early EOF|hung up unexpectedly|\b50[0-9]\b|unable to access",
+        TryAgain,
+        "cannot be reached",
+        "the ledger here is complete: sync when the network is back",
+    ),
+    _Known(
+        r"does not appear to be a git repository|[Rr]epository .*not found|repository not exported|"
+        r"No such remote|not found\b|No such file or directory|'.*' does not exist",
+        Missing,
+        "is no git repository, or not one that this user may see",
+        "check its address: git remote -v",
+    ),
+    _Known(r"[Nn]o space left|disk quota", IOFailed, "has no space left", "free some there"),
+    _Known(
+        r"insufficient permission|unable to create|unpacker error|Read-only file system|Permission denied",
+        CannotWrite,
+        "cannot be written by this user",
+        "mend its permissions",
+    ),
+    _Known(
+        r"fsck|bad object|corrupt|index-pack failed|missing",
+        IOFailed,
+        "sends objects that git refuses",
+        "run git fsck there",
+    ),
+    _Known(r"cannot lock ref|failed to update ref|lock", TryAgain, "is busy", "try again"),
+)
+
+
+def moved(said: str) -> bool:
+    """True where a push was refused because somebody else was faster: fetch, merge and try again."""
+    return bool(
+        re.search(r"\[rejected\] \((?:fetch first|non-fast-forward|stale info)\)", said)
+        or re.search(r"\[remote rejected\] \((?:failed to update ref|cannot lock ref|.*incorrect old value)", said)
+        or "reference already exists" in said
+        or ("cannot lock ref" in said and ("is at" in said or "File exists" in said))
+    )
+
+
+def of(said: str, remote: str, word: str) -> LedgerError:
+    """The error for a conversation that failed: what is known of such words, and git's own complaint behind it."""
+    known = next((one for one in _KNOWN if re.search(one.words, said)), None)
+    theirs = redact(complaint(said))
+    if known is None:
+        return IOFailed(f"git {word} with {remote} failed: {theirs}; nothing is lost here: mend that and sync again")
+    return known.kind(f"{remote} {known.what} ({theirs}); {known.mend}")
+
+
+def complaint(said: str) -> str:
+    """The line of git's output that says most: a rejection, what the host says, else the first complaint."""
+    rows = [row.strip() for row in said.replace("\r", "\n").splitlines() if row.strip()]
+    for begin in ("!", "fatal:", "error:", "ERROR:", "remote:"):
+        for row in rows:
+            if row.startswith(begin):
+                return " ".join(row.lstrip("!\t ").split())[:200]
+    return " ".join(rows[-1].split())[:200] if rows else "nothing was said"

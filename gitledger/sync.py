@@ -1,0 +1,289 @@
+"""One ledger on several machines: fetch into quarantine, verify, fast-forward or merge, push one refspec, never forced.
+
+Nothing that comes from a remote touches the branch before it was verified. A merge is pushed before the branch moves to
+it: where somebody else was faster, it is made again of what is there now, and no merge of merges is left behind. What
+was committed here stays here, whatever the remote says.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from gitledger import layout, lock, merge, objects, pins, remote, syncstate, transaction, verify
+from gitledger.codec import canonical
+from gitledger.errors import BadSignature, LedgerError, NotAllowed, StaleTip, TryAgain
+from gitledger.ledger import Ledger
+from gitledger.model import Finding, Json, Oid
+from gitledger.redact import redact
+from gitledger.remote import Line, Remote
+from gitledger.store import Store
+from gitledger.transaction import Plan
+from gitledger.view import View, read_manifest
+
+ATTEMPTS = 10
+"""How often a push is tried where other machines were faster."""
+SHOWN = 200
+
+
+class Refused(NotAllowed):
+    """What the remote has is not taken, and nothing is pushed over it; both sides are kept."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"{finding.where}: {finding.what}; nothing was changed on either side: {finding.mend}")
+        self.finding = finding
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How to go about it: which halves of it, how long in all (seconds), and who is told how it goes.
+
+    `pause` waits before the next attempt, given how many there were.
+    """
+
+    pull: bool = True
+    push: bool = True
+    deadline: float = 120.0
+    heard: Callable[[str], None] | None = None
+    progress: verify.Progress = lambda phase, done, total: None
+    reopen: Callable[[], Store] | None = None
+    pause: Callable[[int], None] = lambda tried: time.sleep(random.uniform(0.05, 0.1 * 2 ** min(tried, 6)))  # noqa: S311
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a sync did: commits that came and went, the tip of both sides now, and what a person should look at."""
+
+    tip: Oid
+    fetched: int = 0
+    pushed: int = 0
+    merged: bool = False
+    same: bool = True
+    journalled: int = 0
+    attempts: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def sync(ledger: Ledger, to: Remote, ways: Ways = Ways()) -> Outcome:
+    """Bring this clone's ledger and the remote's together; how it went is kept for `status` and the briefing.
+
+    Raises Refused with both sides kept, TryAgain where the remote could not be reached or was busy all the time, and
+    any other LedgerError with its next step. Whatever is raised, what is committed here is as it was, or further.
+    """
+    home = ledger.desk.home
+    with lock.held(os.path.join(home.state, f"sync-{home.name}.lock"), deadline=5.0):
+        before = syncstate.load(home.state, home.name)
+        line = Line(ledger.gitdir, to, home.name, time.monotonic() + ways.deadline, ways.heard)
+        now = replace(before, remote=to.shown, at=ledger.desk.mint.at(), failed="")
+        one = _Sync(ledger, line, ways, now)
+        try:
+            outcome = one.run()
+        except Refused as e:
+            syncstate.save(home.state, home.name, replace(one.state, refused=(e.finding,)))
+            raise
+        except LedgerError as e:
+            syncstate.save(home.state, home.name, replace(one.state, failed=str(e)))
+            raise
+        syncstate.save(home.state, home.name, replace(one.state, refused=(), tip=outcome.tip))
+        outcome.findings = syncstate.standing(syncstate.load(home.state, home.name), ledger.view())
+        return outcome
+
+
+@dataclass(slots=True)
+class _Sync:
+    """One sync under way."""
+
+    ledger: Ledger
+    line: Line
+    ways: Ways
+    state: syncstate.SyncState
+
+    def run(self) -> Outcome:
+        """Attempts until both sides agree."""
+        outcome = Outcome("")
+        if self.ways.push:
+            outcome.journalled = journal(self.ledger)
+        for attempt in range(1, ATTEMPTS + 1):
+            outcome.attempts = attempt
+            if self._attempt(outcome):
+                return outcome
+            if time.monotonic() > self.line.until:
+                break
+            self.ways.pause(attempt)
+        raise TryAgain(
+            f"{self.line.remote.shown} moved {outcome.attempts} times while this clone tried to push; "
+            "its commits are kept here: sync again"
+        )
+
+    def _attempt(self, outcome: Outcome) -> bool:
+        """Fetch, and bring the two together once; False where somebody else was faster."""
+        line, store = self.line, self.ledger.desk.store
+        theirs, seen = remote.fetch(line), remote.tip(line, line.seen)
+        ours = self.ledger.tip()
+        if theirs is None:
+            if seen:
+                raise self._refused("vanished", f"the remote's ledger is gone, which was at {seen[:12]} before")
+            if not self.ways.push:
+                raise NotAllowed(f"{line.remote.shown} has no ledger {line.name} yet; push this one: gitledger push")
+            self._verify_ours(ours)
+            remote.refuse_default(line)
+            return self._push(outcome, ours, ours, "")
+        if seen and not remote.contains(line, theirs, seen):
+            self._went_back(theirs, seen)
+        self._same_ledger(theirs)
+        base = self._verify_ours(ours)
+        if remote.contains(line, ours, theirs):
+            outcome.tip, outcome.same = ours, ours == theirs or self.ways.push
+            remote.move(line, line.seen, theirs)
+            return ours == theirs or not self.ways.push or self._push(outcome, ours, ours, theirs)
+        order = self._verify_theirs(theirs, base)
+        if not self.ways.pull:
+            raise NotAllowed(
+                f"{line.remote.shown} has {len(order)} commits that this clone lacks; take them in by: gitledger sync"
+            )
+        if remote.contains(line, theirs, ours):
+            if not self._move(theirs, ours, "fast-forward"):
+                return False
+            outcome.tip, outcome.fetched = theirs, outcome.fetched + len(order)
+            self._accepted(outcome, theirs)
+            return True
+        made = merge.merge(store, ours, theirs)
+        new = self._merge_commit(made, ours, theirs)
+        self._found(made)
+        outcome.fetched, outcome.merged = outcome.fetched + len(order), True
+        if self.ways.push:
+            return self._push(outcome, new, ours, theirs)
+        if not self._move(new, ours, "merge"):
+            return False
+        outcome.tip, outcome.same = new, False
+        remote.move(line, line.seen, theirs)
+        return True
+
+    def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
+        """Push `new`, then have the branch there, and remember it as seen."""
+        count = remote.count(self.line, new, theirs)
+        if not remote.push(self.line, new):
+            return False
+        outcome.pushed = count
+        if new != ours and not self._move(new, ours, "merge"):
+            return False  # the remote has it; what this clone committed meanwhile is merged with it next
+        self._accepted(outcome, new)
+        outcome.tip = new
+        return True
+
+    def _accepted(self, outcome: Outcome, tip: Oid) -> None:
+        remote.move(self.line, self.line.seen, tip)
+        remote.drop(self.line, self.line.incoming)
+
+    def _move(self, new: Oid, old: Oid, word: str) -> bool:
+        """The branch from `old` to `new`; False where this clone committed something meanwhile."""
+        desk = self.ledger.desk
+        with lock.held(desk.home.lock, deadline=transaction.LOCK_DEADLINE):
+            try:
+                desk.store.swap(new, old, f"gitledger: {word} with {self.line.remote.shown}")
+            except StaleTip:
+                return False
+            mine = pins.load(desk.home.pins, desk.home.name)
+            if mine is not None and mine.remembers(old):  # both sides were found good, and what joins them is ours
+                pins.save(desk.home.pins, desk.home.name, mine.remember(new))
+        return True
+
+    # ── what is refused ──────────────────────────────────────────────────────────────────────
+    def _refused(self, rule: str, what: str, mend: str = "") -> Refused:
+        mend = mend or "compare with other clones before anything else, see docs/sync.md, What is refused"
+        return Refused(Finding(rule, f"remote {self.line.remote.shown}", what, mend))
+
+    def _went_back(self, theirs: Oid, seen: Oid) -> None:
+        if remote.contains(self.line, seen, theirs):
+            what = f"it went back to {theirs[:12]}, which comes before {seen[:12]} that was accepted from it"
+            raise self._refused("went back", what)
+        what = f"its history was rewritten: {theirs[:12]} does not hold {seen[:12]} that was accepted from it"
+        raise self._refused("rewritten", what)
+
+    def _same_ledger(self, theirs: Oid) -> None:
+        mine = pins.load(self.ledger.desk.home.pins, self.line.name)
+        data = objects.read(self.ledger.desk.store.get, theirs, layout.MANIFEST)
+        if data is None:
+            raise self._refused("no ledger", f"its branch ledger/{self.line.name} holds no ledger")
+        there = read_manifest(data)
+        if mine is not None and there.uuid != mine.uuid:
+            what = (
+                f"it holds another ledger, {there.uuid}, begun apart from this one, {mine.uuid}; they cannot be merged"
+            )
+            raise self._refused("another root", what)
+
+    def _verify_ours(self, ours: Oid) -> Oid:
+        """The tip of this clone, found good: what is pushed is what others will have to believe."""
+        made = verify.verify(self.ledger.desk, ours, self._checks())
+        if made.verdict not in ("verified", "unknown signer"):
+            fault = made.findings[0]
+            raise BadSignature(
+                f"this clone's own ledger does not verify ({fault.rule}: {fault.what}), so nothing was synced; "
+                "see all of it with: gitledger verify"
+            )
+        return ours
+
+    def _verify_theirs(self, theirs: Oid, base: Oid) -> list[Oid]:
+        """The commits that are new here, all found good."""
+        order, boundary = remote.news(self.line, theirs, base)
+        made = verify.quarantined(self.ledger.desk, theirs, order, boundary, self._checks())
+        if made.verdict not in ("verified", "unknown signer"):
+            fault = next((f for f in made.findings if f.rule != "unknown signer"), made.findings[0])
+            who = f" by writer {fault.writer}" if fault.writer else ""
+            what = f"commit {fault.where}{who} is not taken in ({fault.rule}): {fault.what}"
+            raise self._refused(fault.rule, what)
+        return order
+
+    def _checks(self) -> verify.Ways:
+        return verify.Ways(reopen=self.ways.reopen, progress=self.ways.progress)
+
+    # ── the merge ────────────────────────────────────────────────────────────────────────────
+    def _merge_commit(self, made: merge.Merged, ours: Oid, theirs: Oid) -> Oid:
+        desk = self.ledger.desk
+        front = dict(made.made)
+
+        def get(oid: Oid) -> objects.Object:
+            return front.get(oid) or desk.store.get(oid)
+
+        view = View(lambda path: objects.read(get, made.tree, path))
+        owner = view.record(layout.writer_key(desk.writer.id))
+        key, _ = transaction.signer(desk, owner)
+        names = " and ".join(sorted((ours[:12], theirs[:12])))
+        plan = Plan("merge", (), redact(f"Merge {made.ours:,} and {made.theirs:,} events of {names}"))
+        said = transaction.message(plan, view, desk.writer.id)
+        new, signed = transaction.sign(desk, key, made.tree, (ours, theirs), transaction.person(desk), said)
+        desk.store.put((*made.made, (new, signed)))
+        return new
+
+    def _found(self, made: merge.Merged) -> None:
+        twice = tuple(
+            syncstate.Twice(
+                one.key, one.field, one.shown, one.lost, canonical(one.value)[:SHOWN].decode("utf-8", "replace").strip()
+            )
+            for one in made.conflicts
+        )
+        self.state = self.state.add(twice, made.together)
+
+
+def _beginning(value: Json) -> str:
+    return canonical(value)[:SHOWN].decode("utf-8", "replace").strip()
+
+
+# ── what is pending ──────────────────────────────────────────────────────────────────────────
+def journal(ledger: Ledger) -> int:
+    """Commit what this clone's log holds and no commit does yet; how many events that was."""
+    ledger.view()
+    if not ledger.pending:
+        return 0
+
+    def build(view: View) -> Plan | None:
+        before = view.read(layout.MANIFEST)
+        known = read_manifest(before).lamport if before else 0
+        count = view.manifest.lamport - known
+        return Plan("journal", (), redact(f"Journal: {count:,} events")) if count else None
+
+    written = ledger.commit(build)
+    return len(written.events) if written else 0
