@@ -9,8 +9,8 @@ from gitledger import layout
 from gitledger.errors import NotAllowed
 from gitledger.layout import Kind
 from gitledger.model import Change, Draft, Json, Key
-from gitledger.redact import Clean, redact, shortened
-from gitledger.tasks import Hand, body, title
+from gitledger.redact import Clean, shortened, within
+from gitledger.tasks import TEXT_LIMIT, Hand, body, title
 from gitledger.view import View
 
 
@@ -109,4 +109,4 @@ def _close_link(view: View, records: dict[Key, Change], key: Key) -> None:
 def _first(text: str) -> Clean:
     # The record's one line: the first line of what was said, whole texts stand in its `text`.
     head = "".join(c if c.isprintable() else " " for c in text.strip().split("\n", 1)[0])
-    return shortened(redact(head), 120)
+    return shortened(within(head, TEXT_LIMIT), 120)

@@ -11,6 +11,10 @@ from collections.abc import Callable
 
 from gitledger.errors import IOFailed, LedgerError
 
+LONGEST = 20_000
+"""Characters of an error's line."""
+
+
 
 def run(program: Callable[[], int | None]) -> int:
     """Run `program`; its exit status. An error is one line on stderr; a traceback goes to the log, never here."""
@@ -57,6 +61,8 @@ def say(text: str, status: int) -> int:
     """One line on stderr; gives `status` back."""
     from gitledger.render.text import line
 
+    if len(text) > LONGEST:  # it may quote what was given, and ends with the next step
+        text = f"{text[: LONGEST - 1_000]} … {text[-1_000:]}"
     print(f"gitledger: {line(text)}", file=sys.stderr)
     return status
 
@@ -80,7 +86,11 @@ def _crash(error: Exception) -> int:
 
     where = "set GITLEDGER_TRACEBACK=1 to see where"
     found = gitdir.find(".")
-    if found and gitdir.ledgers(found.common):
+    try:
+        ours = bool(found and gitdir.ledgers(found.common))
+    except LedgerError:
+        ours = False
+    if found and ours:
         capture.log(found.common, "".join(traceback.format_exception(error)).replace("\n", " ⏎ "))
         where = f"details in {gitdir.state(found.common)}/log"
     if os.environ.get("GITLEDGER_TRACEBACK"):

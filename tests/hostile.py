@@ -174,6 +174,8 @@ BIG = {
     "escapes": "\x1b" * 100_000,
     "fences": ">>>\n" * 50_000,
     "line ends": "\r\n\r\x85\u2028\u2029" * 20_000,
+    "a pile": "a" + "\u0300" * (1 << 19),
+    "unseen": "\u200b" * 350_000,
 }
 MIX = "\x1b[31m\x9b\u202e\u200b\ud800\x85\u2028\n>>> x\r" + "\n".join(CORPUS.values())
 TYPES: tuple[Json, ...] = (

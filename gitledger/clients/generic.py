@@ -15,6 +15,7 @@ from gitledger.view import View
 
 NAME = "generic"
 FILES_KEPT = 50
+FAULTS_KEPT = 20
 RECEIPTS = frozenset(("start", "compact", "end", "receipt"))
 
 
@@ -41,7 +42,8 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
         }
     data: dict[str, Json] = {"client": entry.client, "event": entry.event}
     if faults:
-        data["faults"] = [f"{f.where}: {f.what}" for f in faults]
+        told = [f"{f.where}: {f.what}" for f in faults[:FAULTS_KEPT]]
+        data["faults"] = told + ([f"and {len(faults) - len(told):,} more"] if len(faults) > len(told) else [])
     kind = "receipt" if entry.event in RECEIPTS else entry.event
     if kind != "receipt":
         data |= _said(payload, config)
