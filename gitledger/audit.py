@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice, takewhile
 from types import MappingProxyType
+from typing import Protocol
 
 from gitledger import codec, layout, objects, reading, wal
 from gitledger.errors import BadData, LedgerError
@@ -32,6 +33,10 @@ LOT_EVENTS = 1_000
 LOT_BYTES = 2 << 20
 """Bytes of journal lines that one lot holds at most; as records and documents they take some ten times that."""
 
+PRESSED_FROM = 4 << 10
+"""Bytes from which an object is worth pressing before it goes into a temporary file."""
+
+_PRESSED = b"z"
 _ASK = "look at it with: gitledger get "
 _HURT = "compare with another clone, or with git log of the ledger's branch, before you mend it"
 
@@ -66,13 +71,16 @@ def _chain(
         for n, line in enumerate(reading.lines(data), 1):
             where = f"{segment.path} line {n}"
             try:
-                event = codec.read_event(line, where)
+                event, canonical = codec.read_line(line, where)
             except BadData as e:
                 faults.append(Finding("line", where, str(e), _HURT))
                 prev, lost = codec.line_hash(line), lost + 1
                 continue
-            for rule, what in _faults(event, line, writer, seq, lamport, prev, lost):
-                faults.append(Finding(rule, where, what, _HURT))
+            if not canonical:
+                faults.append(Finding("form", where, "the line is not the canonical form of its event", _HURT))
+            if event.seq != seq + 1 or event.prev != prev or event.lamport <= lamport or event.writer != writer:
+                for rule, what in _faults(event, writer, seq, lamport, prev, lost):
+                    faults.append(Finding(rule, where, what, _HURT))
             known = event.id.encode()
             if known in ids:
                 faults.append(Finding("repeated", where, f"event {event.id} stands in the journal twice", _HURT))
@@ -89,11 +97,7 @@ def _behind(get: Get, start: Oid, writer: str, faults: list[Finding], first: int
     return reversed(list(takewhile(lambda segment: segment.n >= first, backwards)))
 
 
-def _faults(
-    event: Event, line: bytes, writer: str, seq: int, lamport: int, prev: str, lost: int
-) -> Iterator[tuple[str, str]]:
-    if codec.event_line(event) != line:
-        yield "form", "the line is not the canonical form of its event"
+def _faults(event: Event, writer: str, seq: int, lamport: int, prev: str, lost: int) -> Iterator[tuple[str, str]]:
     if event.writer != writer:
         yield "writer", f"it names the writer {event.writer[:20]!r}"
     if event.seq <= seq:
@@ -132,16 +136,34 @@ class Scratch:
         if row is None:
             return self._get(oid)
         kind, at, size = row
-        return Object(kind, zlib.decompress(os.pread(self._file.fileno(), size, at)))  # type: ignore[arg-type]
+        data = os.pread(self._file.fileno(), size, at)
+        return Object(kind, zlib.decompress(data[1:]) if data[:1] == _PRESSED else data[1:])  # type: ignore[arg-type]
 
     def put(self, made: Iterable[tuple[Oid, Object]]) -> None:
         """Keep objects."""
         for oid, thing in made:
-            data = zlib.compress(thing.data, 1)
+            small = len(thing.data) < PRESSED_FROM
+            data = b"=" + thing.data if small else _PRESSED + zlib.compress(thing.data, 1)
             self._rows.setdefault(bytes.fromhex(oid), (thing.kind, self._end, len(data)))
             self._file.write(data)
             self._end += len(data)
         self._file.flush()
+
+    def below(self, tree: Oid) -> Iterator[tuple[Oid, Object]]:
+        """The tree and all below it that is here and not in the store, once each: what a commit of it has to bring."""
+        seen: set[Oid] = set()
+        pending = [tree]
+        while pending:
+            oid = pending.pop()
+            if oid in seen or bytes.fromhex(oid) not in self._rows:
+                continue
+            seen.add(oid)
+            thing = self.get(oid)
+            yield oid, thing
+            if thing.kind == "tree":
+                pending += [
+                    entry.oid for entry in objects.parse_tree(thing.data, "sha1" if len(oid) == 40 else "sha256")
+                ]
 
     def close(self) -> None:
         """Let the file go."""
@@ -168,9 +190,21 @@ def rebuilt(ledger: Ledger, root: Oid, *, renderer: int = layout.RENDERER) -> It
         yield made
 
 
+class Readable(Protocol):
+    """What a tree is made again from: a store, or one with more objects in front of it."""
+
+    @property
+    def algorithm(self) -> str:
+        """`sha1` or `sha256`."""
+
+    @property
+    def get(self) -> Get:
+        """What gives an object."""
+
+
 @contextmanager
 def remade(
-    ledger_store: Store, root: Oid, base: Oid | None = None, *, renderer: int = layout.RENDERER
+    ledger_store: Readable, root: Oid, base: Oid | None = None, *, renderer: int = layout.RENDERER
 ) -> Iterator[Rebuilt]:
     """The tree of `root` made again: the events of its journal that `base` lacks, folded into the tree of `base`.
 
@@ -183,7 +217,7 @@ def remade(
         scratch.close()
 
 
-def _rebuild(scratch: Scratch, ledger_store: Store, root: Oid, base: Oid | None, renderer: int) -> Rebuilt:
+def _rebuild(scratch: Scratch, ledger_store: Readable, root: Oid, base: Oid | None, renderer: int) -> Rebuilt:
     real, algorithm = ledger_store.get, ledger_store.algorithm
     faults: list[Finding] = []
     newest = {

@@ -20,7 +20,7 @@ from gitledger.objects import Kind
 from gitledger.signing import PublicKey
 from gitledger.store import Store
 
-KINDS = frozenset(("genesis", "checkpoint", "handover", "merge", "key", "memory", "purge"))
+KINDS = frozenset(("genesis", "checkpoint", "handover", "journal", "merge", "key", "memory", "purge"))
 KEPT_FOLDERS = 512
 """Folders in memory: those of the commit before are those of the next but for a dozen."""
 
@@ -35,6 +35,14 @@ _ROWS = {
     "sha256": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{32}", re.DOTALL),
 }
 _HEADS: dict[Kind, bytes] = {"commit": b"commit %d\0", "tree": b"tree %d\0", "blob": b"blob %d\0", "tag": b"tag %d\0"}
+_PLAIN = {  # a commit as gitledger writes it, up to its message; any other is read by `objects`
+    name: re.compile(
+        rb"tree (%(id)s)\n((?:parent %(id)s\n)*)author ([^\n]+)\ncommitter ([^\n]+)\n"
+        rb"(%(header)s (-----BEGIN SSH SIGNATURE-----\n(?: [!-~]+\n)+ -----END SSH SIGNATURE-----\n))\n"
+        % {b"id": b"[0-9a-f]{%d}" % digits, b"header": header.encode()}
+    )
+    for name, digits, header in (("sha1", 40, "gpgsig"), ("sha256", 64, "gpgsig-sha256"))
+}
 _OPENPGP = "-----BEGIN PGP SIGNATURE-----"
 _FILE, _FOLDER = b"100644", b"40000"
 _NOTHING: frozenset[bytes] = frozenset()
@@ -85,6 +93,7 @@ class Eye:
         self.store = store
         self._sha = hashlib.sha1 if store.algorithm == "sha1" else hashlib.sha256
         self._row, self._size = _ROWS[store.algorithm], 20 if store.algorithm == "sha1" else 32
+        self._plain = _PLAIN[store.algorithm]
         self._folders: dict[bytes, frozenset[bytes]] = {}
         self._trees: dict[Oid, Oid] = {}
 
@@ -146,20 +155,34 @@ class Eye:
         """The files that two trees do not have alike; equal folders are never read."""
         found: list[File] = []
         pending = [(old, new, path)]
+        known, rows, size = self._folders.get, self._rows, self._size
         while pending:
             old, new, path = pending.pop()
-            before = self._rows(old) if old else _NOTHING
-            after = self._rows(new) if new else _NOTHING
-            gone, come = self._split(before - after), self._split(after - before)
-            for name in gone.keys() | come.keys():
-                was, now = gone.get(name), come.get(name)
+            before = (known(old) or rows(old)) if old else _NOTHING
+            after = (known(new) or rows(new)) if new else _NOTHING
+            come = self._split(after - before)
+            for row in before - after:
+                mode, _, name = row[: -size - 1].partition(b" ")
+                was = (mode, row[-size:])
+                now = come.pop(name, None)
                 where = path + name.decode("utf-8", "surrogateescape")
-                folder_was = was[1] if was and was[0] == _FOLDER else None
-                folder_now = now[1] if now and now[0] == _FOLDER else None
-                if folder_was or folder_now:
-                    pending.append((folder_was, folder_now, where + "/"))
-                if (was and not folder_was) or (now and not folder_now):
-                    found.append(File(where, None if folder_was else was, None if folder_now else now))
+                if mode == _FOLDER:
+                    if now is None or now[0] == _FOLDER:
+                        pending.append((was[1], now and now[1], where + "/"))
+                    else:
+                        pending.append((was[1], None, where + "/"))
+                        found.append(File(where, None, now))
+                elif now is not None and now[0] == _FOLDER:
+                    pending.append((None, now[1], where + "/"))
+                    found.append(File(where, was, None))
+                else:
+                    found.append(File(where, was, now))
+            for name, now in come.items():
+                where = path + name.decode("utf-8", "surrogateescape")
+                if now[0] == _FOLDER:
+                    pending.append((None, now[1], where + "/"))
+                else:
+                    found.append(File(where, None, now))
         return found
 
     # ── a commit ─────────────────────────────────────────────────────────────────────────────
@@ -168,29 +191,46 @@ class Eye:
         look = Look(oid)
         try:
             data = self.read(oid, "commit")
-            commit = objects.parse_commit(data)
+            message = self._quick(look, data) or self._parsed(look, data)
         except LedgerError as e:
             look.faults.append((_unread(e), str(e)))
             return look
-        look.parents, look.tree = commit.parents, commit.tree
-        self._know(oid, commit.tree)
-        look.people = (commit.author, commit.committer)
-        if commit.extra:
-            look.faults.append(("header", f"it has a header {commit.extra[0][0][:40]!r} that no ledger's commit has"))
-        self._signature(look, commit, data)
-        _message(look, commit.message)
+        self._know(oid, look.tree)
+        _message(look, message)
         if not look.writer or not look.n:
             return look  # what it may change cannot be said
         try:
             if alone:
                 return look
-            if len(commit.parents) > 1:
+            if len(look.parents) > 1:
                 self._merge(look)
             else:
                 self._change(look)
         except LedgerError as e:
             look.faults.append((_unread(e), str(e)))
         return look
+
+    def _quick(self, look: Look, data: bytes) -> str:
+        """As `_parsed`, for a commit of the form that gitledger writes; "" for any other."""
+        found = self._plain.match(data)
+        if found is None:
+            return ""
+        look.tree = found[1].decode()
+        look.parents = tuple(found[2].decode().replace("parent ", "").split())
+        look.people = (found[3].decode("utf-8", "surrogateescape"), found[4].decode("utf-8", "surrogateescape"))
+        payload = data[: found.start(5)] + data[found.end(5) :]
+        self._signed(look, payload, found[6].decode().replace("\n ", "\n"))
+        return data[found.end() :].decode("utf-8", "surrogateescape")
+
+    def _parsed(self, look: Look, data: bytes) -> str:
+        """Note what a commit's headers say, and what is wrong with its signature; its message."""
+        commit = objects.parse_commit(data)
+        look.parents, look.tree = commit.parents, commit.tree
+        look.people = (commit.author, commit.committer)
+        if commit.extra:
+            look.faults.append(("header", f"it has a header {commit.extra[0][0][:40]!r} that no ledger's commit has"))
+        self._signature(look, commit, data)
+        return commit.message
 
     def _signature(self, look: Look, commit: objects.Commit, data: bytes) -> None:
         found = commit.signatures
@@ -204,8 +244,11 @@ class Eye:
         if found[0][1].startswith(_OPENPGP):
             look.armored = found[0][1]
             return
+        self._signed(look, objects.signed_payload(data), found[0][1])
+
+    def _signed(self, look: Look, payload: bytes, armored: str) -> None:
         try:
-            look.signer = sshsig.check(objects.signed_payload(data), found[0][1])
+            look.signer = sshsig.check(payload, armored)
         except BadSignature as e:
             look.faults.append(("signature", str(e)))
 
@@ -214,13 +257,14 @@ class Eye:
         segments: dict[str, bytes] = {}
         paths = []
         first = layout.segment(look.writer, look.n - 1)
+        read = self.read
         for file in self.changed(old, bytes.fromhex(look.tree)):
             data = b""
             if file.new is not None:
                 if file.new[0] != _FILE:
                     look.faults.append(("mode", f"{_shown(file.path)} is no plain file"))
                     continue
-                data = self.read(file.new[1].hex(), "blob")
+                data = read(file.new[1].hex(), "blob")
                 if len(data) > objects.BLOB_LIMIT:
                     look.faults.append(("size", f"{_shown(file.path)} has {len(data):,} bytes, more than any may"))
             if not file.path.startswith("journal/"):
@@ -234,7 +278,7 @@ class Eye:
             else:
                 segments[file.path] = data
         touched = self._events(look, _parts(look, first, segments))
-        strange = sorted(path for path in paths if scope.owner(path) not in touched)
+        strange = sorted(path for path in paths if _owner(path) not in touched)
         if strange and not self._exact(look):
             look.faults += [("path", f"it changes {_shown(path)}, which none of its events says") for path in strange]
             look.paths = tuple(strange)
@@ -260,17 +304,10 @@ class Eye:
                     did = "changes" if file.new else "loses"
                     look.faults.append(("merge", f"it {did} {_shown(file.path)} of its parent {parent[:12]}"))
             added.append(files)
-        # What is new against one parent only is the other one's.
-        new = {
-            path: self.read(file.new[1].hex(), "blob")
-            for path, file in added[0].items()
-            if path in added[1] and file.new is not None
-        }
-        own = {path: data for path, data in new.items() if path.startswith(f"journal/{look.writer}/")}
-        if own.keys() != new.keys():
-            stray = min(new.keys() - own.keys())
-            look.faults.append(("merge", f"it adds {_shown(stray)}, which is in neither parent"))
-        self._events(look, _parts(look, layout.segment(look.writer, look.n - 1), own))
+        # What is new against one parent only is the other one's; a merge says nothing of its own.
+        for path in sorted(added[0].keys() & added[1].keys()):
+            if added[0][path].new is not None:
+                look.faults.append(("merge", f"it adds {_shown(path)}, which is in neither parent"))
         if look.faults:
             return
         with audit.remade(self.store, look.tree, trees[0]) as made:
@@ -290,23 +327,23 @@ class Eye:
         ids: list[int] = []
         keys: list[tuple[str, str, Json]] = []
         numbers: list[str] = []
-        seq, lamport, prev = 0, 0, ""
+        seq, lamport, prev, sha256 = 0, 0, "", hashlib.sha256
         for path, data in parts:
             for at, line in enumerate(io.BytesIO(data), 1):
-                where = f"{path} line {at}"
                 try:
-                    event = codec.event_value(line, where)
-                    touched.update(map(scope.owned, event["records"]))
+                    event = codec.event_value(line, f"{path} line {at}")
+                    for key in event["records"]:
+                        touched.add(scope.owned(key))
                 except BadData as e:
                     look.faults.append(("event", str(e)))
                     continue
                 if event["writer"] != look.writer:
-                    look.faults.append(("event", f"{where} is in the name of another writer"))
+                    look.faults.append(("event", f"{path} line {at} is in the name of another writer"))
                 if look.first is None:
                     look.first = (event["seq"], event["prev"], event["lamport"])
-                else:
-                    _follows(look, event, where, seq, lamport, prev)
-                seq, lamport, prev = event["seq"], event["lamport"], codec.line_hash(line)
+                elif event["seq"] != seq + 1 or event["prev"] != prev or event["lamport"] != lamport + 1:
+                    _follows(look, event, f"{path} line {at}", seq, lamport, prev)
+                seq, lamport, prev = event["seq"], event["lamport"], sha256(line).hexdigest()
                 ids.append(_identity(event["id"]))
                 _remarkable(look, event, keys, numbers)
         if look.first is not None:
@@ -384,6 +421,9 @@ def _message(look: Look, message: str) -> None:
         look.faults.append(("trailers", f"it is of kind {look.kind} and has {len(look.parents)} parents"))
     if (look.kind == "genesis") != (not look.parents) and look.kind in KINDS:
         look.faults.append(("trailers", f"it is of kind {look.kind} and has {len(look.parents)} parents"))
+
+
+_owner = lru_cache(maxsize=2048)(scope.owner)
 
 
 @lru_cache(maxsize=1024)

@@ -10,29 +10,40 @@ from collections.abc import Mapping
 
 from gitledger import layout
 from gitledger.codec import canonical, record_bytes
-from gitledger.model import Change, Field, Finding, Key, Record, Stamp
+from gitledger.model import Change, Field, Finding, Json, Key, Record, Stamp
 
 
 def apply(record: Record | None, key: Key, change: Change, stamp: Stamp) -> Record:
     """`record` with `change` folded in; a field whose stamp is later keeps its value."""
-    fields = {name: (value, stamp) for name, value in change.set.items()}
-    items = {
-        name: {item: {n: (v, stamp) for n, v in values.items()} for item, values in items.items()}
-        for name, items in change.items.items()
-    }
-    new = Record(key, fields, items)
-    return new if record is None else merge(record, new)
+    if record is None or _is_immutable(key):
+        fields = {name: (value, stamp) for name, value in change.set.items()}
+        new = Record(key, fields, {name: _stamped(items, stamp) for name, items in change.items.items()})
+        return new if record is None else merge(record, new)
+    # What `merge` makes of the two, with no look at what the change says nothing of.
+    said = {name: (value, stamp) for name, value in change.set.items()}
+    lists = dict(record.items)
+    for name, items in change.items.items():
+        lists[name] = _items(lists.get(name, {}), _stamped(items, stamp))
+    return Record(record.key, _fields(record.fields, said), lists)
+
+
+def _stamped(items: Mapping[str, Mapping[str, Json]], stamp: Stamp) -> dict[str, dict[str, Field]]:
+    return {item: {name: (value, stamp) for name, value in values.items()} for item, values in items.items()}
 
 
 def merge(a: Record, b: Record) -> Record:
     """One record that holds all that both hold; commutative, associative and idempotent."""
-    if a.key[:1] in layout.IMMUTABLE and a.key[1:2] == "-":
+    if _is_immutable(a.key):
         return _earlier(a, b)
     return Record(
         a.key,
         _fields(a.fields, b.fields),
         {name: _items(a.items.get(name, {}), b.items.get(name, {})) for name in a.items.keys() | b.items.keys()},
     )
+
+
+def _is_immutable(key: Key) -> bool:
+    return key[:1] in layout.IMMUTABLE and key[1:2] == "-"
 
 
 def conflicts(base: Record | None, a: Record, b: Record) -> list[Finding]:
@@ -68,13 +79,14 @@ def _later(a: Field, b: Field) -> bool:
 def _fields(a: Mapping[str, Field], b: Mapping[str, Field]) -> dict[str, Field]:
     out = dict(a)
     for name, field in b.items():
-        if name not in out or _later(field, out[name]):
+        old = out.get(name)
+        if old is None or old[1].lamport < field[1].lamport or _later(field, old):
             out[name] = field
     return out
 
 
 def _items(a: dict[str, dict[str, Field]], b: dict[str, dict[str, Field]]) -> dict[str, dict[str, Field]]:
-    return {item: _fields(a.get(item, {}), b.get(item, {})) for item in a.keys() | b.keys()}
+    return {**a, **{item: _fields(a.get(item, {}), fields) for item, fields in b.items()}}
 
 
 def _earlier(a: Record, b: Record) -> Record:

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
@@ -88,6 +89,7 @@ def parse_id(text: str) -> Ref | None:
     return Ref(KINDS[found[1]], int(found[2]), found[3]) if found else None
 
 
+@lru_cache(maxsize=1024)
 def numbered(key: Key) -> tuple[Kind, int, str] | None:
     """Kind, number and writer of a numbered record's key, or None for another key."""
     ref = parse_id(key)

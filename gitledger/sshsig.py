@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 _ARMOR = re.compile(r"-----BEGIN SSH SIGNATURE-----\n((?:[A-Za-z0-9+/]{1,76}={0,2}\n)+)-----END SSH SIGNATURE-----\n?")
+_ED25519_LONG = 173
+"""Bytes of a signature by an ed25519 key, hashed by either function."""
 _LONGEST = 16384  # characters; an RSA key of 8,192 bits makes a third of that
 _KINDS = {  # the signature's own name for each type of key that is checked here
     b"ssh-ed25519": (b"ssh-ed25519",),
@@ -57,22 +59,38 @@ def read(armored: str) -> Signature:
         if found is None:
             raise ValueError("it is no SSH signature")
         blob = base64.b64decode(found[1].replace("\n", ""), validate=True)
-        if blob[:10] != b"SSHSIG\0\0\0\1":
-            raise ValueError("it is no SSHSIG of version 1")
-        key, namespace, reserved, digest, signature = _strings(blob[10:], 5)
-        if namespace != NAMESPACE.encode():
-            raise ValueError(f"it was made for {namespace[:40].decode('ascii', 'backslashreplace')!r} and not for git")
-        if reserved:
-            raise ValueError("it holds more than it should")
-        if digest not in (b"sha512", b"sha256"):
-            raise ValueError("it is hashed by another function than sha512 or sha256")
-        kind, rest = _string(signature)
-        value, rest = _string(rest)
-        if rest and not kind.startswith(b"sk-"):  # a security key's flags and counter follow its signature
-            raise ValueError("it holds more than it should")
-        return Signature(key, digest.decode(), kind, value)
+        if len(blob) == _ED25519_LONG and (shape := _ed25519(blob[:-64])):
+            return Signature(shape.key, shape.digest, shape.kind, blob[-64:])
+        return _parts(blob)
     except (ValueError, binascii.Error) as e:
         raise BadSignature(f"a signature is not one that git takes: {e}") from e
+
+
+@lru_cache(maxsize=64)
+def _ed25519(head: bytes) -> Signature | None:
+    """What all signatures by one ed25519 key begin with, parsed once; None where it is not that, or none at all."""
+    try:
+        shape = _parts(head + bytes(64))
+    except ValueError:
+        return None
+    return shape if shape.kind == b"ssh-ed25519" and shape.value == bytes(64) else None
+
+
+def _parts(blob: bytes) -> Signature:
+    if blob[:10] != b"SSHSIG\0\0\0\1":
+        raise ValueError("it is no SSHSIG of version 1")
+    key, namespace, reserved, digest, signature = _strings(blob[10:], 5)
+    if namespace != NAMESPACE.encode():
+        raise ValueError(f"it was made for {namespace[:40].decode('ascii', 'backslashreplace')!r} and not for git")
+    if reserved:
+        raise ValueError("it holds more than it should")
+    if digest not in (b"sha512", b"sha256"):
+        raise ValueError("it is hashed by another function than sha512 or sha256")
+    kind, rest = _string(signature)
+    value, rest = _string(rest)
+    if rest and not kind.startswith(b"sk-"):  # a security key's flags and counter follow its signature
+        raise ValueError("it holds more than it should")
+    return Signature(key, digest.decode(), kind, value)
 
 
 def check(payload: bytes, armored: str) -> PublicKey:

@@ -44,6 +44,8 @@ def code(text: Json, limit: int = 400) -> str:
     shown = line(str(text), limit)
     if not shown:
         return ""
+    if "`" not in shown:
+        return f"`{shown}`"  # `line` leaves no space at either end
     ticks = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     pad = " " if "`" in (shown[0], shown[-1]) or (shown[0] == shown[-1] == " ") else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from gitledger.redact import Clean
 
@@ -39,6 +40,8 @@ def visible(text: str) -> str:
     A second run changes nothing. It is for reading, not for undoing: text that spells `\\u{202e}` looks the same.
     Letters are not normalised: what was written is what is shown.
     """
+    if text.isascii() and text.isprintable():
+        return text  # nearly every text, at a tenth of the cost
     return _UNSEEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text.replace("\r\n", "\n"))
 
 
@@ -56,6 +59,7 @@ def line(text: str, limit: int | None = None) -> str:
     return flat[:at].rstrip() + "…"
 
 
+@lru_cache(maxsize=512)  # documents of one task say the same goal, criteria and paths again and again
 def inline(text: str, limit: int | None = None) -> str:
     """`text` on one line of Markdown, shown as it is by CommonMark and by git hosts.
 
