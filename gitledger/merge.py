@@ -39,8 +39,16 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """What both sides did, not knowing of each other: fields set twice; tasks that two writers became active on."""
+
+    conflicts: tuple[Conflict, ...] = ()
+    together: tuple[tuple[Key, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
-    """The merged tree, the objects that it needs and the store lacks, how many events each side lacked, and findings.
+    """The merged tree, the objects that it needs and the store lacks, how many events each side had, and more.
 
     `ours` is what the other side lacked, `theirs` what this one did.
     """
@@ -49,23 +57,17 @@ class Merged:
     made: tuple[tuple[Oid, Object], ...]
     ours: int
     theirs: int
-    conflicts: tuple[Conflict, ...] = ()
-    together: tuple[tuple[Key, str, str], ...] = ()
+    apart: Apart
 
 
 def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
     """The merge of two commits' trees; symmetric. Raises Forked, and BadData where a journal cannot be folded."""
     a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
-    mine, other = _manifest(store.get, a), _manifest(store.get, b)
-    common = {
-        writer: _shorter(mine.writers.get(writer, Tail()), other.writers.get(writer, Tail()))
-        for writer in mine.writers.keys() | other.writers.keys()
-    }
     scratch = audit.Scratch(store.get)
     try:
         union = _union(scratch, a, b, store.algorithm)
         faults: list[Finding] = []
-        news = [_Side.of(audit.chained(store.get, tree, faults, common)) for tree in (a, b)]
+        news = _news(store.get, a, b, faults)
         # From the side that has more: what the other one has besides is folded into it.
         base = a if news[0].events >= news[1].events else b
         with audit.remade(_Front(scratch.get, store.algorithm), union, base) as made:
@@ -77,8 +79,23 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
             bring += tuple((oid, thing) for oid, thing in _journal(scratch, made, have))
     finally:
         scratch.close()
-    conflicts = tuple(_conflicts(*news))[:MOST_CONFLICTS]
-    return Merged(made.tree, bring, news[0].events, news[1].events, conflicts, tuple(_together(*news)))
+    return Merged(made.tree, bring, news[0].events, news[1].events, _apart(*news))
+
+
+def apart(store: Store, ours: Oid, theirs: Oid) -> Apart:
+    """What two commits' sides set, not knowing of each other; for a merge that somebody else has made."""
+    a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
+    return _apart(*_news(store.get, a, b, []))
+
+
+def _news(get: Get, a: Oid, b: Oid, faults: list[Finding]) -> tuple[_Side, _Side]:
+    mine, other = _manifest(get, a), _manifest(get, b)
+    common = {
+        writer: _shorter(mine.writers.get(writer, Tail()), other.writers.get(writer, Tail()))
+        for writer in mine.writers.keys() | other.writers.keys()
+    }
+    one, two = (_Side.of(audit.chained(get, tree, faults, common)) for tree in (a, b))
+    return one, two
 
 
 def _manifest(get: Get, tree: Oid) -> Manifest:
@@ -124,8 +141,7 @@ def _join(
     if not (a.is_folder and b.is_folder):
         writer = path.split("/")[1]
         raise Forked(
-            f"writer {writer} has two journals that go on differently from {path}: its id is used in two clones, as "
-            "after a copy of a disk; nothing was merged, both are kept: see docs/sync.md, Two clones of one writer"
+            f"writer {writer} goes on in two ways from {path}: its id is in use in two clones, as by a copied disk"
         )
     left, right = (objects.entries(scratch.get, entry.oid) or {} for entry in (a, b))
     names = sorted(left.keys() | right.keys())
@@ -168,6 +184,10 @@ class _Side:
                             if name not in _MECHANICAL:
                                 side.fields[key, f"{listed}.{item}.{name}"] = (value, event.stamp)
         return side
+
+
+def _apart(a: _Side, b: _Side) -> Apart:
+    return Apart(tuple(_conflicts(a, b))[:MOST_CONFLICTS], tuple(_together(a, b)))
 
 
 def _conflicts(a: _Side, b: _Side) -> Iterator[Conflict]:

@@ -27,6 +27,9 @@ from gitledger.view import View, read_manifest
 ATTEMPTS = 10
 """How often a push is tried where other machines were faster."""
 SHOWN = 200
+"""Bytes of a value that was overtaken, as it is kept for a person to see."""
+MERGES_READ = 50
+"""Merges made elsewhere that are looked through for fields set twice, the newest ones."""
 
 
 class Refused(NotAllowed):
@@ -148,11 +151,15 @@ class _Sync:
             if not self._move(theirs, ours, "fast-forward"):
                 return False
             outcome.tip, outcome.fetched = theirs, outcome.fetched + len(order)
-            self._accepted(outcome, theirs)
+            self._found(order)
+            self._accepted(theirs)
             return True
-        made = merge.merge(store, ours, theirs)
+        try:
+            made = merge.merge(store, ours, theirs)
+        except merge.Forked as e:
+            raise self._refused("copied writer", str(e), "see docs/sync.md, Two clones of one writer") from e
         new = self._merge_commit(made, ours, theirs)
-        self._found(made)
+        self._found(order, made.apart)
         outcome.fetched, outcome.merged = outcome.fetched + len(order), True
         if self.ways.push:
             return self._push(outcome, new, ours, theirs)
@@ -170,11 +177,11 @@ class _Sync:
         outcome.pushed = count
         if new != ours and not self._move(new, ours, "merge"):
             return False  # the remote has it; what this clone committed meanwhile is merged with it next
-        self._accepted(outcome, new)
+        self._accepted(new)
         outcome.tip = new
         return True
 
-    def _accepted(self, outcome: Outcome, tip: Oid) -> None:
+    def _accepted(self, tip: Oid) -> None:
         remote.move(self.line, self.line.seen, tip)
         remote.drop(self.line, self.line.incoming)
 
@@ -258,14 +265,17 @@ class _Sync:
         desk.store.put((*made.made, (new, signed)))
         return new
 
-    def _found(self, made: merge.Merged) -> None:
-        twice = tuple(
-            syncstate.Twice(
-                one.key, one.field, one.shown, one.lost, canonical(one.value)[:SHOWN].decode("utf-8", "replace").strip()
+    def _found(self, order: list[Oid], own: merge.Apart | None = None) -> None:
+        """Keep what the merges that others made, and this clone's own, say of fields set twice."""
+        store = self.ledger.desk.store
+        parents = [objects.parse_commit(store.get(oid).data).parents for oid in order]
+        merges = [pair for pair in parents if len(pair) == 2][-MERGES_READ:]
+        for apart in [*(merge.apart(store, *pair) for pair in merges), *([own] if own else [])]:
+            twice = (
+                syncstate.Twice(one.key, one.field, one.shown, one.lost, _beginning(one.value))
+                for one in apart.conflicts
             )
-            for one in made.conflicts
-        )
-        self.state = self.state.add(twice, made.together)
+            self.state = self.state.add(tuple(twice), apart.together)
 
 
 def _beginning(value: Json) -> str:

@@ -1,0 +1,306 @@
+"""Two clones of one ledger over a bare remote: what each said is on both, however they come together."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gitledger import discover, entries, layout, merge, objects, remote, sync, tasks, verify
+from gitledger.briefing import gather
+from gitledger.ledger import Ledger
+from gitledger.model import Oid
+from tests import convergence
+from tests.convergence import Fleet
+from tests.ledgers import Clock, again, do, mint
+
+ORIGIN = remote.read("origin")
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Fleet:
+    """Two clones that have the same ledger."""
+    made = convergence.fleet(tmp_path / "fleet", 7, 2)
+    together(made)
+    return made
+
+
+def together(made: Fleet) -> None:
+    """Everybody has everything."""
+    made.settle()
+
+
+def tree(ledger: Ledger, tip: Oid | None = None) -> Oid:
+    return objects.parse_commit(ledger.desk.store.get(tip or ledger.tip()).data).tree
+
+
+def names(ledger: Ledger) -> set[str]:
+    view = ledger.view()
+    return {f"{view.name(key)} {row['title']}" for key, row in view.walk(layout.TASK)}
+
+
+# ── the merge ────────────────────────────────────────────────────────────────────────────────
+def test_what_both_sides_said_apart_is_on_both(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    do(a, entries.note, "From a", None)
+    do(b, entries.decide, "From b", "because", None, None)
+    assert sync.sync(a, ORIGIN).pushed == 1
+    made = sync.sync(b, ORIGIN)
+    assert (made.merged, made.fetched, made.journalled) == (True, 1, 1)
+    assert sync.sync(a, ORIGIN).tip == b.tip() == a.tip()
+    for ledger in (a, b):
+        assert [row["title"] for _, row in ledger.view().walk(layout.NOTE)] == ["From a"]
+        assert [row["title"] for _, row in ledger.view().walk(layout.DECISION)] == ["From b"]
+        assert verify.verify(ledger.desk, ledger.tip(), verify.Ways(full=True)).findings == ()
+    assert verify.verify(b.desk, b.tip()).checked == 0  # what was verified on the way in is remembered
+
+
+def test_whoever_merges_comes_to_the_same_tree(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    for ledger in (a, b):
+        do(ledger, tasks.add, "One task of each")
+        ledger.checkpoint()
+    ours, theirs = a.tip(), b.tip()
+    pair.clones[0].git("fetch", "--quiet", str(pair.clones[1].path), theirs)
+    one, two = merge.merge(a.desk.store, ours, theirs), merge.merge(a.desk.store, theirs, ours)
+    assert one.tree == two.tree
+    assert {oid for oid, _ in one.made} >= {one.tree}
+    assert (one.ours, one.theirs) == (two.theirs, two.ours)
+
+
+def test_three_sides_come_to_one_tree_in_any_order(tmp_path: Path) -> None:
+    made = convergence.fleet(tmp_path / "fleet", 3, 3)
+    made.settle()
+    tips = []
+    for n, ledger in enumerate(made.ledgers):
+        do(ledger, tasks.add, f"Task of {n}")
+        ledger.checkpoint()
+        tips.append(ledger.tip())
+    store = made.ledgers[0].desk.store
+    for repo, tip in zip(made.clones[1:], tips[1:], strict=True):
+        made.clones[0].git("fetch", "--quiet", str(repo.path), tip)
+
+    def joined(*order: int) -> Oid:
+        first, *others = (tips[n] for n in order)
+        for other in others:
+            step = merge.merge(store, first, other)
+            commit = objects.Commit(step.tree, (first, other), "a <a@b> 1 +0000", "a <a@b> 1 +0000", "m\n")
+            data = objects.format_commit(commit)
+            first = objects.oid("commit", data)
+            store.put([*step.made, (first, objects.Object("commit", data))])
+        return step.tree
+
+    assert len({joined(0, 1, 2), joined(2, 1, 0), joined(1, 2, 0)}) == 1
+
+
+def test_ids_that_collided_are_both_kept_and_named_alike_everywhere(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    first = do(a, tasks.add, "Made by a")
+    second = do(b, tasks.add, "Made by b")
+    together(pair)
+    assert names(a) == names(b)
+    assert len(names(a)) == 2
+    assert {key for key, _ in a.view().walk(layout.TASK)} == {first, second}
+    # Each clone's bare number is still its own.
+    number = str(first).partition("@")[0]
+    assert a.view().resolve(number, layout.TASK, a.desk.writer.id) == first
+    assert b.view().resolve(number, layout.TASK, b.desk.writer.id) == second
+
+
+def test_a_field_set_on_both_sides_shows_the_later_and_names_the_other(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    task = do(a, tasks.add, "One title")
+    together(pair)
+    do(a, tasks.edit, task, fields={"title": "Title by a"})
+    do(b, entries.note, "So that b's clock is later", None)
+    do(b, tasks.edit, task, fields={"title": "Title by b"})
+    together(pair)
+    for ledger in (a, b):
+        assert ledger.view().need(str(task)).text("title") == "Title by b"
+        _named(ledger)
+        found = [f for f in gather(_named(ledger)).findings if f.rule == "set twice"]
+        assert [f.where for f in found] == [f"{ledger.view().name(str(task))} title"]
+        assert a.desk.writer.id in found[0].what
+    do(a, tasks.edit, task, fields={"title": "Settled"})
+    assert [f for f in gather(_named(a)).findings if f.rule == "set twice"] == []
+
+
+def test_a_field_that_both_sides_set_alike_is_no_conflict(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    task = do(a, tasks.add, "One title")
+    together(pair)
+    for ledger in (a, b):
+        do(ledger, tasks.edit, task, fields={"title": "The same"})
+    together(pair)
+    assert [f.rule for f in gather(_named(b)).findings] == []
+
+
+def test_both_active_on_one_task_is_named_on_both(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    task = do(a, tasks.add, "One task")
+    together(pair)
+    for ledger in (a, b):
+        do(ledger, tasks.start, task)
+    together(pair)
+    for ledger in (a, b):
+        found = [f for f in gather(_named(ledger)).findings if f.rule == "active twice"]
+        assert [f.where for f in found] == [ledger.view().name(str(task))]
+        assert tasks.active(ledger.view(), ledger.desk.writer.id, "main") == task
+    do(a, tasks.done, task, "it is")
+    together(pair)
+    assert [f for f in gather(_named(b)).findings if f.rule == "active twice"] == []
+
+
+def test_a_session_that_both_ended_is_one_session(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    key = a.start_session("generic", "shared", pid=os.getpid())
+    assert b.start_session("generic", "shared", pid=os.getpid()) == key
+    for ledger in (a, b):
+        ledger.end_session(key, "exit" if ledger is a else "logout")
+    together(pair)
+    assert tree(a) == tree(b)
+    assert a.view().need(key).get("state") == "closed"
+    assert len(list(a.view().walk(layout.HANDOVER))) == 2  # both handovers stand
+
+
+def test_a_copied_writer_is_refused_with_both_sides_kept(pair: Fleet, tmp_path: Path) -> None:
+    a, b = pair.ledgers
+    copy = tmp_path / "copy"
+    shutil.copytree(pair.clones[1].path, copy, symlinks=True)
+    c = discover.open(copy, mint=mint(Clock()))
+    assert c.desk.writer.id == b.desk.writer.id
+    do(b, entries.note, "Said in the first", None)
+    do(c, entries.note, "Said in the copy", None)
+    sync.sync(b, ORIGIN)
+    kept = sync.journal(c)
+    tip = c.tip()
+    with pytest.raises(sync.Refused, match=b.desk.writer.id) as caught:
+        sync.sync(c, ORIGIN)
+    assert caught.value.finding.rule == "copied writer"
+    assert (kept, c.tip()) == (1, tip)
+    assert remote.tip(_line(c), "refs/ledgers/incoming/origin/main") == b.tip()
+    assert "copied writer" in [f.rule for f in gather(_named(c)).findings]
+    assert a.tip() != b.tip()
+
+
+# ── the way of a sync ────────────────────────────────────────────────────────────────────────
+def test_nothing_is_contacted_and_nothing_said_before_a_remote_was_named(pair: Fleet) -> None:
+    a = pair.ledgers[0]
+    do(a, entries.note, "Here only", None)
+    assert [f.rule for f in gather(a).findings] == []
+    assert [f.rule for f in gather(_named(a)).findings] == []  # pending, not committed: nothing to push yet
+    a.checkpoint()
+    found = gather(_named(a)).findings
+    assert [(f.rule, f.where) for f in found] == [("not pushed", "origin")]
+    assert "1 commit " in found[0].what
+    sync.sync(a, ORIGIN)
+    assert gather(_named(a)).findings == ()
+
+
+def test_push_alone_refuses_where_the_remote_has_more(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    a.checkpoint()
+    sync.sync(a, ORIGIN)
+    b.checkpoint()
+    before = b.tip()
+    with pytest.raises(sync.NotAllowed, match=r"1 commits? that this clone lacks"):
+        sync.sync(b, ORIGIN, sync.Ways(pull=False))
+    assert b.tip() == before
+
+
+def test_pull_alone_pushes_nothing(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    a.checkpoint()
+    sync.sync(a, ORIGIN)
+    b.checkpoint()
+    made = sync.sync(b, ORIGIN, sync.Ways(push=False))
+    assert (made.merged, made.same, made.pushed) == (True, False, 0)
+    assert remote.branches(_line(b))["refs/heads/ledger/main"] == a.tip()
+    sync.sync(b, ORIGIN)
+    assert remote.branches(_line(b))["refs/heads/ledger/main"] == b.tip()
+
+
+def test_a_push_that_came_second_is_merged_and_tried_again(pair: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair.ledgers
+    real, raced = remote.push, []
+
+    def push(line: remote.Line, new: Oid) -> bool:
+        if not raced:
+            raced.append(new)
+            a.checkpoint()
+            sync.sync(a, ORIGIN)
+        return real(line, new)
+
+    monkeypatch.setattr(remote, "push", push)
+    b.checkpoint()
+    made = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    assert (made.attempts, made.merged) == (2, True)
+    sync.sync(a, ORIGIN)
+    assert a.tip() == b.tip()
+
+
+def test_a_merge_that_was_not_accepted_leaves_no_commit_behind(pair: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair.ledgers
+    a.checkpoint()
+    sync.sync(a, ORIGIN)
+    b.checkpoint()
+    before = b.tip()
+    monkeypatch.setattr(remote, "push", lambda line, new: False)
+    with pytest.raises(sync.TryAgain):
+        sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    assert b.tip() == before
+
+
+def test_what_is_committed_during_a_push_is_merged_behind_it(pair: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = pair.ledgers
+    a.checkpoint()
+    sync.sync(a, ORIGIN)
+    real, meanwhile = remote.push, []
+
+    def push(line: remote.Line, new: Oid) -> bool:
+        done = real(line, new)
+        if not meanwhile:
+            meanwhile.append(b.checkpoint("meanwhile"))
+        return done
+
+    b.checkpoint()
+    monkeypatch.setattr(remote, "push", push)
+    sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    sync.sync(a, ORIGIN)
+    assert a.tip() == b.tip()
+    assert a.view().record(meanwhile[0].key)
+
+
+def test_two_clones_that_push_in_turn_a_hundred_records_have_them_all(pair: Fleet) -> None:
+    for n in range(12):
+        ledger = pair.ledgers[n % 2]
+        for m in range(4):
+            do(ledger, entries.note, f"Note {n} {m}", None)
+        sync.sync(ledger, ORIGIN)
+    together(pair)
+    for ledger in pair.ledgers:
+        assert len(list(ledger.view().walk(layout.NOTE))) == 48
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_work_on_several_clones_ends_in_one_tree(tmp_path: Path, seed: int) -> None:
+    made = convergence.run(tmp_path / "fleet", seed, steps=20)
+    assert made.said
+
+
+def _named(ledger: Ledger) -> Ledger:
+    """The ledger as the next process has it, with a remote named."""
+    from gitledger import config
+
+    config.set_value(config.clone_path(ledger.gitdir.common), "remote.name", "origin")
+    found = again(convergence.Repo(Path(ledger.gitdir.top)))
+    found.desk.store.close()
+    return found
+
+
+def _line(ledger: Ledger) -> remote.Line:
+    import time
+
+    return remote.Line(ledger.gitdir, ORIGIN, "main", time.monotonic() + 30)
