@@ -269,6 +269,8 @@ class Eye:
                     look.faults.append(("size", f"{_shown(file.path)} has {len(data):,} bytes, more than any may"))
             if not file.path.startswith("journal/"):
                 paths.append(file.path)
+                if scope.is_anothers(file.path, data, look.writer):
+                    look.faults.append(("owner", f"it changes {file.path}, the session of another writer"))
             elif file.old is not None:
                 did = "changes" if file.new else "removes"
                 look.faults.append(("journal", f"it {did} {_shown(file.path)}, and a segment never changes"))
@@ -388,6 +390,8 @@ def _remarkable(look: Look, event: dict[str, Any], keys: list[Any], numbers: lis
             keys.append((event["type"], key[7:], change.get("set", {})))
         elif key[:2] in ("C-", "H-"):
             numbers.append(key)
+        elif scope.is_others(key, look.writer):
+            look.faults.append(("owner", f"it says what {_shown(key)} is at, a work tree of another writer"))
     if event["type"] == "ledger.created":
         look.created = f"{event['data'].get('uuid')} {event['data'].get('name')}"
 

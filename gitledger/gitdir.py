@@ -42,6 +42,7 @@ def find(start: str) -> GitDir | None:
     going on would give an outer repository what belongs to an inner one.
     """
     try:
+        os.stat(start)  # the kernel bounds a path's length; realpath would take time by the square of it
         folder = os.path.realpath(start)
         device = os.stat(folder).st_dev
         for _ in range(LEVELS):

@@ -26,6 +26,8 @@ OWN = "gitledger"
 """The client name of typed lines, which commands write and no hook may."""
 EVENT_LIMIT = 512 * 1024
 """Bytes of one event's line; half of the 1 MiB that no blob may pass, so that a segment holds any event."""
+LAST = codec.BIGGEST - 1
+"""The last place in the order of events. Reading goes on where a hostile writer took it; no commit is made there."""
 SEGMENT_LIMIT = 1024 * 1024
 """Bytes of one journal segment."""
 
@@ -112,7 +114,7 @@ def _stamped(view: View, draft: CleanDraft, writer: str) -> tuple[Event, CleanBy
         id=draft.id,
         writer=writer,
         seq=tail.seq + 1,
-        lamport=view.manifest.lamport + 1,
+        lamport=min(view.manifest.lamport + 1, LAST),
         at=draft.at,
         type=draft.type,
         session=draft.session,

@@ -17,7 +17,7 @@ from gitledger.model import Json, Oid
 
 FORMAT = 2
 """Of the file. Format 1 had no founder and no revocations; a ledger's entry of that form is read as it stands."""
-RULES = 1
+RULES = 2
 """Of verification: raised whenever it names what it did not name before, so that every verdict is found again."""
 
 

@@ -47,6 +47,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"handovers/branches/[0-9a-f]{2}/[0-9a-f]{12}\.json", "branches"),
     )
 )
+_KEEPER = re.compile(rb'\n  "by": \[\n   (.*),\n')  # as a record's file has it
 
 
 def owner(path: str) -> str | None:
@@ -71,6 +72,19 @@ def owned(key: Key) -> frozenset[str]:
     if kind is layout.HANDOVER:
         more.add("branches")
     return frozenset((kind.number(n), f"{kind.folder}/{kind.shard(n)}", f"{kind.folder}/", *more))
+
+
+def is_others(key: Key, writer: str) -> bool:
+    """True for what one clone alone says: what a work tree of another writer's is at."""
+    return key.startswith("worktree:") and not key.startswith(f"worktree:{writer}:")
+
+
+def is_anothers(path: str, data: bytes, writer: str) -> bool:
+    """True for a session's record that says it is another writer's: who speaks in a session takes it over."""
+    if not path.startswith("sessions/") or not path.endswith(".json"):
+        return False
+    found = _KEEPER.search(data)
+    return found is not None and found[1] != b'"%b"' % writer.encode()
 
 
 def _plain(key: Key) -> frozenset[str]:

@@ -132,8 +132,9 @@ def _closing(view: View, hand: Hand, key: Key, facts: Facts, reason: str, state:
         "position": asdict(facts.position),
         "files": record.get("files", []),
     }
+    taken: dict[str, Json] = {} if record.text("by") == hand.writer else {"by": hand.writer}
     closing = hand.draft(
-        "session.closed", {key: Change({"state": state, "closed": closed})}, c_draft.task, reason=reason
+        "session.closed", {key: Change({"state": state, "closed": closed, **taken})}, c_draft.task, reason=reason
     )
     return Plan(
         "handover",

@@ -183,6 +183,12 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
                 return None
     owner = view.record(layout.writer_key(desk.writer.id))  # before the plan: a new key is signed in by the one before
     lines = [*taken.lines, *(ingest.stamp(view, draft, desk.writer.id, secrets) for draft in plan.drafts)]
+    if view.manifest.lamport >= ingest.LAST:
+        # An event beyond could be read by nobody, and one at the same place would be taken for a forged one.
+        raise NotAllowed(
+            f"the order of events in {desk.store.ref} is at its end, which only a forged event reaches; nothing was "
+            "written and nothing is lost; find the commit with: gitledger verify"
+        )
     key, public = signer(desk, owner or view.record(layout.writer_key(desk.writer.id)))
 
     base = objects.parse_commit(desk.store.get(tip).data).tree if tip else None

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from gitledger import entries, transaction
+from gitledger.errors import Blocked, NotAllowed
 from tests import attack_table, attacks
 from tests.attacks import Attack, Field
+from tests.ledgers import do
 
 _grounds: list[Field] = []
 
@@ -35,6 +38,24 @@ def test_an_attack_is_named_and_its_honest_neighbour_passes(field: Field, attack
         assert fault.what
         assert fault.mend
     assert field.verify(full=attack.full).verdict == attack.verdict, "a bad verdict is never remembered"
+
+
+def test_an_end_of_the_order_of_events_loses_no_word_of_an_honest_writer(field: Field) -> None:
+    before = field.tip
+    attacks.last_place(field)
+    note = do(field.a, entries.note, "Said after the attack", None)
+    assert note is not None
+    assert field.a.view().need(note).text("title") == "Said after the attack"
+    with pytest.raises(NotAllowed, match="order of events .* is at its end.*gitledger verify"):
+        field.a.commit(lambda view: transaction.Plan("checkpoint", (field.draft("turn"),), "Said"))
+    with pytest.raises(Blocked):
+        field.a.checkpoint()
+    assert field.a.tip() == field.tip
+
+    field.point(before)
+    field.a.checkpoint()
+    assert field.verify(full=True).findings == ()
+    assert field.a.view().need(note).text("title") == "Said after the attack"
 
 
 def test_the_table_in_the_documentation_is_that_of_the_tests() -> None:

@@ -44,14 +44,14 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
     if faults:
         told = [f"{f.where}: {f.what}" for f in faults[:FAULTS_KEPT]]
         data["faults"] = told + ([f"and {len(faults) - len(told):,} more"] if len(faults) > len(told) else [])
+    if known is not None and known.text("by") != writer:
+        fields["by"] = writer  # another clone's session that speaks here is this one's from now on
     kind = "receipt" if entry.event in RECEIPTS else entry.event
     if kind != "receipt":
         data |= _said(payload, config)
         fields |= _memory(payload, config, known.get("files", []) if known else [])
         if known is not None and known.text("worktree") != entry.worktree:
             fields["worktree"] = entry.worktree  # a session is where it spoke last
-        if known is not None and known.text("by") != writer:
-            fields["by"] = writer
         if known is not None and known.get("state") != "open" and entry.at > _closed_at(known):
             fields |= {"state": "open", "closed": None}  # it was taken for gone, and here it speaks
     if kind == "turn":
