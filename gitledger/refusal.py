@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from gitledger.errors import CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.redact import redact
 
+PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+"""A password in an address, as a person types it."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -22,6 +25,13 @@ class _Known:
     mend: str
 
 
+_EMPTY = (
+    "fatal: Could not read from remote repository.",
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+)
+"""What git adds whatever happened."""
+
 _KNOWN = (
     _Known(
         r"mismatched algorithms|unsupported object format|hash algorithm",
@@ -30,7 +40,7 @@ _KNOWN = (
         "name a remote of this repository's own format",
     ),
     _Known(
-        r"protected branch|GH006|GL-HOOK-ERR|pre-receive hook declined|hook declined|update hook declined",
+        r"[Pp]rotected branch|GH006|GH013|GL-HOOK-ERR|hook declined|hook failed|branch is locked",
         NotAllowed,
         "declined the push by a rule of its own",
         "allow pushes to ledger/* there without force, see docs/server.md",
@@ -54,7 +64,13 @@ _KNOWN = (
         "connect once by hand, compare the fingerprint, and sync again",
     ),
     _Known(
-        r"Permission denied \(|publickey|Permission to .* denied|\b40[13]\b|access denied|not allowed to push|"
+        r"Permission denied \([\w,-]*publickey",
+        NotAllowed,
+        "does not let this user in",
+        "unlock the key if it has a passphrase (ssh-add), and see that the host knows it",
+    ),
+    _Known(
+        r"Permission denied \(|Permission to .* denied|\b40[13]\b|access denied|not allowed to push|"
         r"remote: HTTP Basic: Access denied|DENIED|read access|write access|service not enabled|access not permitted",
         NotAllowed,
         "does not let this user in, or not write",
@@ -76,7 +92,7 @@ _KNOWN = (
         "the ledger here is complete: sync when the network is back",
     ),
     _Known(
-        r"does not appear to be a git repository|[Rr]epository .*not found|repository not exported|"
+        r"does not appear to be a git repository|no such repository|[Rr]epository .*not found|repository not exported|"
         r"No such remote|not found\b|No such file or directory|'.*' does not exist",
         Missing,
         "is no git repository, or not one that this user may see",
@@ -112,17 +128,28 @@ def moved(said: str) -> bool:
 def of(said: str, remote: str, word: str) -> LedgerError:
     """The error for a conversation that failed: what is known of such words, and git's own complaint behind it."""
     known = next((one for one in _KNOWN if re.search(one.words, said)), None)
-    theirs = redact(complaint(said))
+    theirs = bare(complaint(said))
     if known is None:
         return IOFailed(f"git {word} with {remote} failed: {theirs}; nothing is lost here: mend that and sync again")
     return known.kind(f"{remote} {known.what} ({theirs}); {known.mend}")
 
 
+def bare(text: str) -> str:
+    """`text` with every web address in it without user, password and query, every other one without its password."""
+    text = re.sub(r"\b(https?://)[^/@\s]*@", r"\1", text)
+    text = re.sub(r"\b(https?://[^\s?'\"]*)\?[^\s'\"]*", r"\1", text)
+    return redact(re.sub(r"://([^/:@\s]*):[^/@\s]*@", r"://\1@", text))
+
+
 def complaint(said: str) -> str:
-    """The line of git's output that says most: a rejection, what the host says, else the first complaint."""
+    """The line of git's output that says most: what the host says of a push it declined, a rejection, a complaint."""
     rows = [row.strip() for row in said.replace("\r", "\n").splitlines() if row.strip()]
-    for begin in ("!", "fatal:", "error:", "ERROR:", "remote:"):
+    rows = [row for row in rows if row not in _EMPTY] or rows
+    begins = ("!", "fatal:", "error:", "ERROR:", "remote:")
+    if "[remote rejected]" in said:
+        begins = ("remote: error:", "remote: GitLab:", "remote: Gitea:", *begins)
+    for begin in begins:
         for row in rows:
             if row.startswith(begin):
-                return " ".join(row.lstrip("!\t ").split())[:200]
+                return " ".join(row.removeprefix("remote:").lstrip("!\t ").split())[:200]
     return " ".join(rows[-1].split())[:200] if rows else "nothing was said"

@@ -15,16 +15,27 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gitledger import gitcli, refusal
-from gitledger.errors import BadData, NotAllowed, TryAgain
+from gitledger.errors import BadConfig, BadData, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.gitdir import GitDir
 from gitledger.model import Oid
-from gitledger.redact import redact
 
 INCOMING = "refs/ledgers/incoming"
 SEEN = "refs/ledgers/seen"
+_COMPLETING = (("--refetch",), ("--depth=2147483646",))
+"""What else is asked of git where objects are lacking, then where commits are: deepening alone leaves out the former.
+
+The depth is not git's own infinity, which would make the user's branches whole as well.
+"""
+_USAGE = 129
+LEDGERS = "refs/heads/ledger/"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-_URL = re.compile(r"(?:(?:https?|ssh|git|file)://|[A-Za-z0-9._-]+@[A-Za-z0-9._-]+:|\.{0,2}/).+\Z")
+_URL = re.compile(
+    r"(?:(?:https?|ssh|git|file)://|(?:[A-Za-z0-9._]+@)?[A-Za-z0-9][A-Za-z0-9._-]*:(?!:|//)|\.{0,2}/).+\Z"
+)
+_ALIAS = ".gitledger"
+"""What git calls the remote here: a name that has only the settings it is given, and no branch that tracks it."""
+_REACHED_BY = ("uploadpack", "receivepack", "proxy", "proxyauthmethod", "vcs", "promisor")
 _ROW = re.compile(r"([0-9a-f]{40,64})\t(\S+)\Z")
 
 
@@ -36,9 +47,14 @@ class Remote:
     slug: str
 
     @property
+    def named(self) -> bool:
+        """True where it is a name that git's configuration explains, not an address."""
+        return self.where == self.slug
+
+    @property
     def shown(self) -> str:
-        """As messages name it: without a password that stands in a URL."""
-        return redact(self.where)
+        """As messages name it: without a password or token that stands in an address."""
+        return refusal.bare(self.where)
 
 
 @dataclass(slots=True)
@@ -50,12 +66,12 @@ class Line:
     name: str
     until: float
     heard: Callable[[str], None] | None = None
-    contacted: int = field(default=0)
+    place: dict[str, str] = field(default_factory=dict)
 
     @property
     def branch(self) -> str:
         """The ledger's branch as both sides call it."""
-        return f"refs/heads/ledger/{self.name}"
+        return f"{LEDGERS}{self.name}"
 
     @property
     def incoming(self) -> str:
@@ -69,13 +85,21 @@ class Line:
 
 
 def read(text: str) -> Remote:
-    """A remote as a person names it; raise BadData for what git could take as an option or another transport."""
+    """A remote as a person names it; raise BadData for what git could take as an option or another transport.
+
+    So for an address with a password in it: it would be kept in a file of ours.
+    """
+    if refusal.PASSWORD.search(text):
+        raise BadData(
+            f"{refusal.bare(text)[:80]!r} was given with a password, which would be kept in a file; leave it out and "
+            "let git ask a credential helper: git help credentials"
+        )
     if _NAME.match(text) and not text.endswith(".lock") and ".." not in text and not text.endswith("."):
         return Remote(text, text)
     if _URL.match(text) and not any(c < " " or c == "\x7f" for c in text):
         return Remote(text, f"url-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
     raise BadData(
-        f"{redact(text)[:80]!r} is neither a git remote's name nor an address; list the names with: git remote"
+        f"{refusal.bare(text)[:80]!r} is neither a git remote's name nor an address; list the names with: git remote"
     )
 
 
@@ -86,40 +110,120 @@ def names(gitdir: GitDir) -> list[str]:
 
 def address(gitdir: GitDir, remote: Remote) -> str:
     """Where git would go for a remote, without a password; "" for a name that git does not know."""
-    if remote.where != remote.slug:
+    if not remote.named:
         return remote.shown
     answer = gitcli.run(["remote", "get-url", remote.where], cwd=_at(gitdir), check=False)
-    return redact(answer.line) if answer.code == 0 else ""
+    return refusal.bare(answer.line) if answer.code == 0 else ""
+
+
+def place(gitdir: GitDir, remote: Remote) -> dict[str, str]:
+    """How to get there, as git's configuration says it and nothing else of that remote: no refspec, mirror or tag rule.
+
+    Raise Missing for a name that git does not know, BadConfig where fetch and push would go to different places or to
+    several: what is pushed is to be what is fetched the next time.
+    """
+    found = {"url": remote.where}
+    if remote.named:
+        words = ["config", "--null", "--get-regexp", rf"^remote\.{re.escape(remote.where)}\.[^.]*$"]
+        rows = gitcli.run(words, cwd=_at(gitdir), check=False).line.split("\0")
+        said: dict[str, list[str]] = {}
+        for key, value in (row.partition("\n")[::2] for row in rows if row):
+            said.setdefault(key.rpartition(".")[2], []).append(value)
+        urls = said.get("url") or _unlisted(gitdir, remote)
+        if {*urls, *said.get("pushurl", ())} != {urls[0]}:
+            raise BadConfig(
+                f"git's remote {remote.where} stands for several addresses, and a ledger is backed up to one; "
+                "name that one: gitledger remote set ADDRESS"
+            )
+        found = {key: said[key][-1] for key in _REACHED_BY if key in said} | {"url": urls[0]}
+    return found
+
+
+def _unlisted(gitdir: GitDir, remote: Remote) -> list[str]:
+    """A remote's addresses where `git config` has none: git has had other files for them."""
+    answer = gitcli.run(["remote", "get-url", "--all", remote.where], cwd=_at(gitdir), check=False)
+    if answer.code:
+        # Git would take the name for a path, and go wherever that leads.
+        known = ", ".join(names(gitdir)) or "none"
+        raise Missing(
+            f"git knows no remote {remote.where} here, only: {known}; add it, or name another: gitledger remote set"
+        )
+    return answer.line.splitlines()
 
 
 def branches(line: Line) -> dict[str, Oid]:
     """Every branch of the remote with its tip; none for a remote that is empty."""
-    answer = _talk(line, ["ls-remote", "--heads", line.remote.where])
+    answer = _talk(line, ["ls-remote", "--heads", _ALIAS])
     rows = (_ROW.match(row) for row in answer.line.splitlines())
     return {row[2]: row[1] for row in rows if row}
 
 
-def fetch(line: Line) -> Oid | None:
+def fetch(line: Line, *, more: Sequence[str] = ()) -> Oid | None:
     """Fetch the remote's ledger into quarantine: its tip there, None where the remote has no such branch.
 
-    No ref but the quarantine's moves, no tag comes along, and git checks every object that it takes in.
+    No ref but the quarantine's moves, no tag comes along, and git checks every object that it takes in, and syncs it.
     """
     words = ["-c", "fetch.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
+    words += ["-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"]  # a ref is to name it, which is synced
     words += ["-c", "fetch.writeCommitGraph=false", "-c", "submodule.recurse=false"]
-    words += ["fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-filter"]
-    words += ["--refmap=", *_told(line), line.remote.where, f"+{line.branch}:{line.incoming}"]
-    answer = _talk(line, words, check=False)
+    words += ["fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-filter", "--no-prune"]
+    words += ["--refmap=", *more, *_told(line), _ALIAS]
+    answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False)
     if answer.code:
+        if answer.code == _USAGE:
+            raise Unsupported("git cannot complete a shallow or partial clone's ledger before 2.36; update git")
         if f"couldn't find remote ref {line.branch}" in answer.err:
             return None
         raise refusal.of(_said(answer), line.remote.shown, "fetch")
     return tip(line, line.incoming)
 
 
+def fetch_whole(line: Line, known: Oid | None = None) -> Oid | None:
+    """As `fetch`, and what a shallow or partial clone lacks of the ledger behind `known`: nothing is fetched later.
+
+    For everything but the ledger the clone stays as shallow or partial as it was. Raises Missing where the remote does
+    not have all of it either.
+    """
+    found = fetch(line)
+    if found is None or not _may_lack(line.gitdir):
+        return found
+    for more in _COMPLETING:
+        if found is None or is_whole(line.gitdir, found, known):
+            return found
+        found = fetch(line, more=more)
+    if found is not None and not is_whole(line.gitdir, found, known):
+        raise Missing(f"{line.remote.shown} does not have the ledger whole: objects are missing; run git fsck there")
+    return found
+
+
+def is_whole(gitdir: GitDir, tip: Oid, known: Oid | None = None) -> bool:
+    """True where all that `tip` reaches and `known` does not is here, and `.git/shallow` cuts none of it off."""
+    words = ["rev-list", "--objects", "--missing=print", tip, *([f"^{known}"] if known else [])]
+    answer = gitcli.run(words, cwd=_at(gitdir), deadline=120, check=False)
+    if answer.code or b"\n?" in answer.out:
+        return False
+    try:
+        with open(os.path.join(gitdir.common, "shallow"), encoding="ascii", errors="replace") as f:
+            cut = set(f.read().split())
+    except OSError:
+        return True
+    return cut.isdisjoint(row.partition(" ")[0] for row in answer.line.splitlines())
+
+
+def _may_lack(gitdir: GitDir) -> bool:
+    """True in a shallow or partial clone."""
+    try:
+        packs = os.listdir(os.path.join(gitdir.common, "objects", "pack"))
+    except OSError:
+        packs = []
+    return os.path.exists(os.path.join(gitdir.common, "shallow")) or any(name.endswith(".promisor") for name in packs)
+
+
 def push(line: Line, new: Oid) -> bool:
     """Push a commit as the remote's ledger; False where the remote has moved since it was fetched. Never forced."""
     words = ["-c", "push.followTags=false", "-c", "push.recurseSubmodules=no", "-c", "push.gpgSign=false"]
-    words += ["push", "--porcelain", "--no-verify", *_told(line), line.remote.where, f"{new}:{line.branch}"]
+    words += ["-c", "push.pushOption=", "push", "--porcelain", "--no-verify", "--no-force"]
+    words += [*_told(line), _ALIAS, f"{new}:{line.branch}"]
     answer = _talk(line, words, check=False)
     if answer.code == 0:
         return True
@@ -145,6 +249,16 @@ def drop(line: Line, ref: str) -> None:
 
 
 # ── git ──────────────────────────────────────────────────────────────────────────────────────
+def _place(line: Line) -> dict[str, str]:
+    # By the environment: an address may hold a password, and every user sees a command line.
+    if not line.place:
+        found = place(line.gitdir, line.remote)
+        line.place["GIT_CONFIG_COUNT"] = str(len(found))
+        for i, (key, value) in enumerate(found.items()):
+            line.place |= {f"GIT_CONFIG_KEY_{i}": f"remote.{_ALIAS}.{key}", f"GIT_CONFIG_VALUE_{i}": value}
+    return line.place
+
+
 def _at(gitdir: GitDir) -> str:
     return os.fspath(gitdir.top or gitdir.git_dir)
 
@@ -161,11 +275,9 @@ def _talk(line: Line, words: Sequence[str], *, check: bool = True) -> gitcli.Ans
     left = line.until - time.monotonic()
     if left <= 0:
         raise TryAgain(f"{line.remote.shown} did not answer within the time; nothing is lost here: try again")
-    line.contacted += 1
+    env = silent(line.gitdir) | _place(line)
     try:
-        answer = gitcli.run(
-            words, cwd=_at(line.gitdir), deadline=left, check=False, extra_env=silent(line.gitdir), heard=line.heard
-        )
+        answer = gitcli.run(words, cwd=_at(line.gitdir), deadline=left, check=False, extra_env=env, heard=line.heard)
     except TryAgain:
         raise TryAgain(f"{line.remote.shown} did not answer within the time; nothing is lost here: try again") from None
     if check and answer.code:
@@ -192,27 +304,11 @@ def silent(gitdir: GitDir) -> dict[str, str]:
 def refuse_default(line: Line) -> None:
     """Raise NotAllowed where the ledger would be the remote's first branch, which hosts then take as the default."""
     there = branches(line)
-    if not any(ref != line.branch for ref in there):
+    if all(ref.startswith(LEDGERS) for ref in there):
         raise NotAllowed(
             f"{line.remote.shown} has no branch yet, and the first one pushed becomes its default; "
             "push your own work first: git push"
         )
-
-
-def news(line: Line, tip: Oid, known: Oid) -> tuple[list[Oid], list[Oid]]:
-    """The commits that `tip` reaches and `known` does not, oldest first, and those of `known` that they stand on.
-
-    By git, which is fast; that nothing is left out of it is for whoever verifies them to see.
-    """
-    words = ["rev-list", "--topo-order", "--reverse", "--boundary", tip, f"^{known}"]
-    rows = gitcli.run(words, cwd=_at(line.gitdir), deadline=120).line.splitlines()
-    return [row for row in rows if not row.startswith("-")], [row[1:] for row in rows if row.startswith("-")]
-
-
-def count(line: Line, tip: Oid, known: Oid | None) -> int:
-    """How many commits `tip` reaches that `known` does not; all where that is none."""
-    words = ["rev-list", "--count", tip, *([f"^{known}"] if known else [])]
-    return int(gitcli.run(words, cwd=_at(line.gitdir), deadline=120).line)
 
 
 def contains(line: Line, tip: Oid, commit: Oid) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from gitledger import layout, lock, merge, objects, pins, remote, syncstate, transaction, verify
+from gitledger import ancestry, layout, lock, merge, objects, pins, remote, syncstate, transaction, verify
 from gitledger.codec import canonical
-from gitledger.errors import BadSignature, LedgerError, NotAllowed, StaleTip, TryAgain
+from gitledger.errors import BadData, BadSignature, LedgerError, Missing, NotAllowed, StaleTip, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Json, Oid
 from gitledger.redact import redact
@@ -27,6 +28,9 @@ from gitledger.view import View, read_manifest
 ATTEMPTS = 10
 """How often a push is tried where other machines were faster."""
 SHOWN = 200
+GONE = "gone"
+"""The word in a commit's place for a remote that may have no ledger."""
+OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 """Bytes of a value that was overtaken, as it is kept for a person to see."""
 MERGES_READ = 50
 """Merges made elsewhere that are looked through for fields set twice, the newest ones."""
@@ -95,6 +99,48 @@ def sync(ledger: Ledger, to: Remote, ways: Ways = Ways()) -> Outcome:
         return outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What this clone remembers of a remote now ("" for no ledger) and did before; how many commits differ."""
+
+    remote: str
+    before: Oid
+    now: Oid
+    left: int = 0
+    new: int = 0
+
+
+def accept(ledger: Ledger, to: Remote, commit: str) -> Accepted:
+    """Remember `commit` as what the remote has, on a person's word: the whole id of what was fetched and refused.
+
+    `gone` forgets what it had, where its ledger vanished. Only what this clone remembers of the remote is changed, and
+    what comes from there is verified as ever. Raises Missing where nothing was refused, NotAllowed for another commit.
+    """
+    home = ledger.desk.home
+    with lock.held(os.path.join(home.state, f"sync-{home.name}.lock"), deadline=5.0):
+        state = syncstate.load(home.state, home.name)
+        line = Line(ledger.gitdir, to, home.name, time.monotonic() + 60)
+        seen, held = remote.tip(line, line.seen), remote.tip(line, line.incoming)
+        rule = next((fault.rule for fault in state.refused), "")
+        if seen is None or state.remote != to.shown or not rule:
+            raise Missing(f"nothing of {to.shown} was refused by the last sync, so there is nothing to accept")
+        if rule not in ("went back", "rewritten", "vanished"):
+            raise NotAllowed(f"{to.shown} was refused for what it holds ({rule}), which nobody can accept; see status")
+        if commit == GONE:
+            if rule != "vanished":
+                raise NotAllowed(f"the ledger of {to.shown} was there at the last sync; see: gitledger remote show")
+            remote.drop(line, line.seen)
+            return Accepted(to.shown, seen, "")
+        if not OID.fullmatch(commit):
+            raise BadData(f"{commit[:80]!r} is no whole commit id; gitledger remote show names what was refused")
+        if commit != held or rule == "vanished":
+            raise NotAllowed(f"{commit[:12]} is not what the last sync refused; see: gitledger remote show")
+        get = ledger.desk.store.get
+        made = Accepted(to.shown, seen, held, ancestry.count(get, seen, held), ancestry.count(get, held, seen))
+        remote.move(line, line.seen, held)
+        return made
+
+
 @dataclass(slots=True)
 class _Sync:
     """One sync under way."""
@@ -124,8 +170,8 @@ class _Sync:
     def _attempt(self, outcome: Outcome) -> bool:
         """Fetch, and bring the two together once; False where somebody else was faster."""
         line, store = self.line, self.ledger.desk.store
-        theirs, seen = remote.fetch(line), remote.tip(line, line.seen)
         ours = self.ledger.tip()
+        theirs, seen = remote.fetch_whole(line, ours), remote.tip(line, line.seen)
         if theirs is None:
             if seen:
                 raise self._refused("vanished", f"the remote's ledger is gone, which was at {seen[:12]} before")
@@ -171,7 +217,7 @@ class _Sync:
 
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
         """Push `new`, then have the branch there, and remember it as seen."""
-        count = remote.count(self.line, new, theirs)
+        count = ancestry.count(self.ledger.desk.store.get, new, theirs or None)
         if not remote.push(self.line, new):
             return False
         outcome.pushed = count
@@ -220,7 +266,11 @@ class _Sync:
             what = (
                 f"it holds another ledger, {there.uuid}, begun apart from this one, {mine.uuid}; they cannot be merged"
             )
-            raise self._refused("another root", what)
+            mend = (
+                "one of the two goes on: join the remote's in a fresh clone (git clone, then gitledger init) and enter "
+                "there what is open here; this one stays as it is"
+            )
+            raise self._refused("another root", what, mend)
 
     def _verify_ours(self, ours: Oid) -> Oid:
         """The tip of this clone, found good: what is pushed is what others will have to believe."""
@@ -235,8 +285,9 @@ class _Sync:
 
     def _verify_theirs(self, theirs: Oid, base: Oid) -> list[Oid]:
         """The commits that are new here, all found good."""
-        order, boundary = remote.news(self.line, theirs, base)
-        made = verify.quarantined(self.ledger.desk, theirs, order, boundary, self._checks())
+        found = ancestry.beyond(self.ledger.desk.store.get, theirs, base)
+        order = list(found.new)
+        made = verify.quarantined(self.ledger.desk, theirs, order, list(found.known), self._checks())
         if made.verdict not in ("verified", "unknown signer"):
             fault = next((f for f in made.findings if f.rule != "unknown signer"), made.findings[0])
             who = f" by writer {fault.writer}" if fault.writer else ""

@@ -74,6 +74,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     ),
     frozenset(
         {
+            "adopt",
+            "ancestry",
             "audit",
             "authority",
             "chain",
@@ -152,6 +154,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("sessions", "derive"): "an end derives its handover",
     ("sessions", "tasks"): "a session's facts are a task's",
     ("sessions", "transaction"): "an end is a plan for a transaction",
+    ("adopt", "genesis"): "what is taken over is begun here as its founder began it",
+    ("adopt", "transaction"): "what is verified is what a transaction wrote, by the same desk",
+    ("adopt", "verify"): "a ledger is verified before it is taken over",
     ("ledger", "derive"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "evidence"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "ingest"): "the ledger joins the modules of its layer into one surface",
@@ -199,6 +204,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("changeset", "tasks"): "its updates are the steps that commands take",
     ("changeset", "transaction"): "it is a plan for a transaction",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
+    ("sync", "ancestry"): "what is new is what is verified",
     ("sync", "ledger"): "what is pending here is committed before it is pushed",
     ("sync", "merge"): "fetching, verifying, merging and pushing are one command",
     ("sync", "transaction"): "a merge is signed as all other commits are",

@@ -49,7 +49,6 @@ def set_(ctx: click.Context, remote: str, as_json: bool) -> None:
     """
     from gitledger import config
     from gitledger import remote as remotes
-    from gitledger.errors import Missing
 
     ledger = opened(ctx)
     path = config.clone_path(ledger.gitdir.common)
@@ -58,10 +57,8 @@ def set_(ctx: click.Context, remote: str, as_json: bool) -> None:
         put_json({"remote": None}) if as_json else put("No remote any more: sync, push and pull do nothing.")
         return
     found = remotes.read(remote)
+    remotes.place(ledger.gitdir, found)
     where = remotes.address(ledger.gitdir, found)
-    if not where:
-        known = ", ".join(remotes.names(ledger.gitdir)) or "none"
-        raise Missing(f"git knows no remote {found.shown} here, only: {known}; add it first, see: git help remote")
     config.set_value(path, "remote.name", remote)
     text = ledger.desk.config.capture.text
     if as_json:
@@ -84,21 +81,22 @@ def set_(ctx: click.Context, remote: str, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the remote, what was not pushed yet, and how the last sync went. Nothing is contacted."""
+    from gitledger import ancestry, syncstate
     from gitledger import remote as remotes
-    from gitledger import syncstate
 
     ledger = opened(ctx)
     to = named(ledger)
     line = remotes.Line(ledger.gitdir, to, ledger.desk.home.name, time.monotonic() + 60)
-    seen = remotes.tip(line, line.seen)
+    seen, held = remotes.tip(line, line.seen), remotes.tip(line, line.incoming)
     tip = ledger.tip()
-    behind = remotes.count(line, tip, seen)
+    behind = ancestry.count(ledger.desk.store.get, tip, seen)
     state = syncstate.load(ledger.desk.home.state, ledger.desk.home.name)
     findings = syncstate.standing(state, ledger.view())
     facts = {
         "remote": to.shown,
         "address": remotes.address(ledger.gitdir, to),
         "seen": seen,
+        "incoming": held,
         "tip": tip,
         "unpushed": behind,
         "at": state.at or None,
@@ -112,10 +110,34 @@ def show(ctx: click.Context, as_json: bool) -> None:
         f"Remote:    {to.shown} ({facts['address'] or 'git does not know it'})",
         f"Accepted:  {seen[:12] if seen else 'nothing yet'}",
         f"Here:      {tip[:12]}, {counted(behind, 'commit')} not pushed",
+        *([f"Held:      {held} as {line.incoming}, not taken in"] if held and state.refused else []),
         f"Last sync: {state.at or 'never'}" + (f", failed: {state.failed}" if state.failed else ""),
     ]
     rows += [f"{f.rule}: {f.where}: {f.what}; {f.mend}" for f in findings]
     put("\n".join(rows))
+
+
+@command.command("accept")
+@click.argument("commit", metavar="COMMIT")
+@json_option
+@click.pass_context
+def accept(ctx: click.Context, commit: str, as_json: bool) -> None:
+    """Take what the remote has now for good, after it went back, was rewritten or vanished; nothing is contacted.
+
+    COMMIT is its whole id, as remote show names what the last sync fetched and refused; `gone` says that the remote
+    may have no ledger. Only a person who has compared it with other clones can say so. Nothing is moved but what this
+    clone remembers of the remote: the next sync verifies, merges and pushes as ever, and never forces.
+    """
+    from gitledger import sync
+
+    made = sync.accept(opened(ctx), named(opened(ctx)), commit)
+    if as_json:
+        put_json(asdict(made))
+        return
+    rows = [f"Accepted {made.now[:12] or 'that it has no ledger'} of {made.remote}; before it was {made.before[:12]}."]
+    if made.now:
+        rows.append(f"{counted(made.left, 'commit')} of before not there now, {counted(made.new, 'commit')} new there.")
+    put("\n".join((*rows, "Next: gitledger sync")))
 
 
 def named(ledger: Ledger) -> Remote:
