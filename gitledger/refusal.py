@@ -145,9 +145,8 @@ def complaint(said: str) -> str:
     """The line of git's output that says most: what the host says of a push it declined, a rejection, a complaint."""
     rows = [row.strip() for row in said.replace("\r", "\n").splitlines() if row.strip()]
     rows = [row for row in rows if row not in _EMPTY] or rows
-    begins = ("!", "fatal:", "error:", "ERROR:", "remote:")
-    if "[remote rejected]" in said:
-        begins = ("remote: error:", "remote: GitLab:", "remote: Gitea:", *begins)
+    hosts = ("remote: error:", "remote: GitLab:", "remote: Gitea:") if "[remote rejected]" in said else ()
+    begins = (*hosts, "!", "fatal:", "error:", "ERROR:", "remote:")
     for begin in begins:
         for row in rows:
             if row.startswith(begin):

@@ -38,7 +38,8 @@ def list_(ctx: click.Context, as_json: bool) -> None:
     ledger = opened(ctx)
     origins = _origins(ctx)
     rows = [
-        {"key": key, "value": value, "from": origins[key]} for key, value in config.flat(ledger.desk.config).items()
+        {"key": key, "value": tame(value), "from": origins[key]}
+        for key, value in config.flat(ledger.desk.config).items()
     ]
     if as_json:
         put_json({"values": rows, "findings": [asdict(fault) for fault in ledger.faults]})
@@ -60,7 +61,7 @@ def get(ctx: click.Context, key: str, as_json: bool) -> None:
 
     value = config.get(opened(ctx).desk.config, key)
     if as_json:
-        put_json({"key": key, "value": value, "from": _origins(ctx)[key]})
+        put_json({"key": key, "value": tame(value), "from": _origins(ctx)[key]})
     else:
         put(visible(shown(value)))
 
@@ -91,15 +92,22 @@ def set_(ctx: click.Context, key: str, value: str, where: str) -> None:
         if found is None:
             raise NotARepository(f"{words.path} is in no git repository; go into one, or use --user")
         path = config.clone_path(found.common)
-    config.set_value(path, key, value, make_folder=where == "user")
+    config.set_value(path, key, value, users=where == "user")
     put(f"{key} is set in {line(path)}")
 
 
 def shown(value: Any) -> str:
-    """A value as it is typed."""
+    """A value as it is typed, without a password that stands in an address."""
     import json
 
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    from gitledger.refusal import bare
+
+    return bare(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def tame(value: Any) -> Any:
+    """A value as JSON has it, without a password that stands in an address."""
+    return shown(value) if isinstance(value, str) else value
 
 
 def _in_ledger(ctx: click.Context, key: str, value: str) -> str:
