@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from itertools import islice
+
 from gitledger import audit, layout, objects, reading
-from gitledger.errors import BadData, LedgerError
+from gitledger.errors import BadData, LedgerError, MissingObject
 from gitledger.model import Finding, Oid
-from gitledger.objects import Object
+from gitledger.objects import Get, Object
+from gitledger.reading import Segment
 from gitledger.store import Store
 from gitledger.view import read_manifest
+
+_ID = re.compile(rb'"id":"([0-9a-f-]{36})"')  # of an event's line in its canonical form
 
 
 def differing(store: Store, tip: Oid, base: Oid = "") -> list[Finding]:
@@ -33,6 +40,27 @@ def differing(store: Store, tip: Oid, base: Oid = "") -> list[Finding]:
             if same or not audit.is_document(difference.path)
         ]
         return found + [_of_its_file(fault) for fault in made.faults]
+
+
+def event_ids(get: Get, tree: Oid) -> Iterator[str]:
+    """The ids of all events in a tree's journals that were found good, and of what else calls itself an id there."""
+    for segment in _segments(get, tree):
+        for found in _ID.findall(get(segment.oid).data):
+            yield found.decode("utf-8", "replace")
+
+
+def newest_id(get: Get, tree: Oid) -> str:
+    """The greatest id of an event in the writers' last segments, "" for none: ids begin with their time."""
+    ends = _segments(get, tree, last=True)
+    return max((found.decode() for end in ends for found in _ID.findall(get(end.oid).data)), default="")
+
+
+def _segments(get: Get, tree: Oid, *, last: bool = False) -> Iterator[Segment]:
+    faults: list[Finding] = []
+    for writer, start in reading.writers(get, tree, faults).items():
+        yield from islice(reading.segments(get, start, writer, faults, newest_first=last), 1 if last else None)
+    if faults:
+        raise MissingObject(f"{faults[0].where} of a commit that was found good: {faults[0].what}")
 
 
 class _Read:

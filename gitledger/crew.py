@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -75,6 +76,8 @@ _mine: dict[str, Any] = {}  # this process's own: a worker is told once what all
 
 def _begin(reopen: Callable[[], Store]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that was interrupted ends the others
+    gc.freeze()  # what came with the copy stays as it is, shared
+    gc.set_threshold(20_000, 50, 50)
     store = reopen()
     _mine.update(store=store, eye=Eye(store), done=0)
 

@@ -52,9 +52,10 @@ _NOTHING: frozenset[bytes] = frozenset()
 class Look:
     """What one commit says and shows. `faults` are (rule, what), of what is wrong whatever came before it.
 
-    `first` and `end` are of its events: (seq, prev, lamport) of the first, (seq, hash, lamport) of the last. `keys` are
-    what they say of writers' keys: (type, writer, fields); `numbers` the checkpoints and handovers that they make.
-    `signer` is the key that an SSH signature proves; any other signature is `armored`, for whoever knows its key.
+    `first` and `end` are of its events: (seq, prev, lamport) of the first, (seq, hash, lamport) of the last. `oldest`
+    is the least of their ids. `keys` are what they say of writers' keys: (type, writer, fields); `numbers` the
+    checkpoints and handovers that they make. `signer` is the key that an SSH signature proves; any other signature is
+    `armored`, for whoever knows its key.
     """
 
     oid: Oid
@@ -71,6 +72,7 @@ class Look:
     first: tuple[int, str, int] | None = None
     end: tuple[int, str, int] | None = None
     ids: tuple[int, ...] = ()
+    oldest: str = ""
     keys: tuple[tuple[str, str, Json], ...] = ()
     numbers: tuple[str, ...] = ()
     created: str = ""
@@ -326,7 +328,7 @@ class Eye:
     def _events(self, look: Look, parts: list[tuple[str, bytes]]) -> frozenset[str]:
         """Check the lines that a commit adds against each other, and say what they may change."""
         touched: set[frozenset[str]] = set()
-        ids: list[int] = []
+        ids: list[str] = []
         keys: list[tuple[str, str, Json]] = []
         numbers: list[str] = []
         seq, lamport, prev, sha256 = 0, 0, "", hashlib.sha256
@@ -346,7 +348,7 @@ class Eye:
                 elif event["seq"] != seq + 1 or event["prev"] != prev or event["lamport"] != lamport + 1:
                     _follows(look, event, f"{path} line {at}", seq, lamport, prev)
                 seq, lamport, prev = event["seq"], event["lamport"], sha256(line).hexdigest()
-                ids.append(_identity(event["id"]))
+                ids.append(event["id"])
                 _remarkable(look, event, keys, numbers)
         if look.first is not None:
             look.end = (seq, prev, lamport)
@@ -354,7 +356,8 @@ class Eye:
                 look.faults.append(("trailers", "Ledger-Journal names another line than its segment ends with"))
         elif not look.faults:
             look.faults.append(("journal", "it adds no event"))
-        look.ids, look.keys, look.numbers = tuple(ids), tuple(keys), tuple(numbers)
+        look.ids, look.keys, look.numbers = tuple(map(identity, ids)), tuple(keys), tuple(numbers)
+        look.oldest = min(ids, default="")
         return _union(frozenset(touched))
 
 
@@ -435,7 +438,7 @@ def _union(some: frozenset[frozenset[str]]) -> frozenset[str]:
     return frozenset((scope.MANIFEST,)).union(*some)
 
 
-def _identity(event: str) -> int:
+def identity(event: str) -> int:
     """An event's id in 8 bytes, of its 62 random bits and two more."""
     try:
         return int(event[-18:].replace("-", ""), 16)

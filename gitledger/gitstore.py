@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _NUMBERS: dict[Kind, int] = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _LOOSE: dict[bytes, Kind] = {kind.encode(): kind for kind in _NUMBERS}
 _KINDS: dict[int, Kind] = {number: kind for kind, number in _NUMBERS.items()}
+WINDOW = 4 << 20
+"""Bytes of a pack that are mapped at once."""
 _PATIENCE = 1.0  # seconds for a live writer to let go of the ref's lock; libgit2 itself waits for none
 
 
@@ -85,6 +87,8 @@ class GitStore:
         """See Store."""
         if self._packs is None:
             self._odb = self._repo.odb
+            # Else libgit2 maps whole packs, and they count as this process's memory. Global, and harmless.
+            _pygit2().settings.mwindow_size, _pygit2().settings.mwindow_mapped_limit = WINDOW, 8 * WINDOW
             self._packs = _pygit2().OdbBackendPack(self._objects)
         try:
             # Straight from the packs: past the search for a loose file, and past libgit2's own hashing.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from gitledger import chain, contents, hidden, lock, objects, pins, reading
 from gitledger.errors import LedgerError, Missing, MissingObject, TryAgain
-from gitledger.examine import Eye, Look
+from gitledger.examine import Eye, Look, identity
 from gitledger.model import Finding, Oid
 from gitledger.pins import Pins
 from gitledger.store import Store
@@ -92,16 +92,31 @@ def verify(desk: Desk, tip: Oid, ways: Ways = Ways()) -> Verified:
         return _unpinned(desk, tip)
     base = mine.verified if mine.under == mine.digest() and not ways.full else ""
     walk = _Walk(desk, mine, tip, ways)
-    try:
-        walk.run(base)
-    except MissingObject as e:
-        walk.add("partial", "", "", f"an object is not here: {e}")
-    except (Missing, TryAgain) as e:
-        walk.add("unverifiable", "", "", str(e))
-    verdict = max((_MILD.get(fault.rule, "bad") for fault in walk.found), key=_ORDER.index, default=_ORDER[0])
-    if verdict in ("verified", "unknown signer"):
+    walk.guarded(lambda: walk.run(base))
+    made = walk.verdict()
+    if made.verdict in ("verified", "unknown signer"):
         remember(desk, mine, tip)
-    return Verified(tip, walk.checked, walk.since, verdict, tuple(walk.found), walk.trusted)
+    return made
+
+
+def quarantined(desk: Desk, tip: Oid, order: list[Oid], known: list[Oid], ways: Ways = Ways()) -> Verified:
+    """Check the commits `order`, oldest first and `tip` last, that stand on `known` ones, which were found good.
+
+    For what came from elsewhere and is on no branch yet: nothing is remembered of it.
+    """
+    mine = pins.load(desk.home.pins, desk.home.name)
+    if mine is None:
+        return _unpinned(desk, tip)
+    walk = _Walk(desk, mine, tip, ways)
+    walk.guarded(lambda: walk.beside(order, known))
+    return walk.verdict()
+
+
+def unpinned(desk: Desk, mine: Pins, tip: Oid, ways: Ways = Ways()) -> Verified:
+    """Check the whole history of a ledger that this clone is to join, against pins that are kept nowhere yet."""
+    walk = _Walk(desk, mine, tip, ways)
+    walk.guarded(lambda: walk.run(""))
+    return walk.verdict()
 
 
 def remember(desk: Desk, mine: Pins, tip: Oid) -> None:
@@ -155,15 +170,48 @@ class _Walk:
         mend = mend or _mend(rule, commit or self.tip, writer, branch)
         self.found.append(Fault(rule, where, what, mend, commit, writer))
 
+    def guarded(self, check: Callable[[], None]) -> None:
+        """Do it; what cannot be read, or asked, is a fault."""
+        try:
+            check()
+        except MissingObject as e:
+            self.add("partial", "", "", f"an object is not here: {e}")
+        except (Missing, TryAgain) as e:
+            self.add("unverifiable", "", "", str(e))
+
+    def verdict(self) -> Verified:
+        """What it comes to."""
+        worst = max((_MILD.get(fault.rule, "bad") for fault in self.found), key=_ORDER.index, default=_ORDER[0])
+        return Verified(self.tip, self.checked, self.since, worst, tuple(self.found), self.trusted)
+
     def run(self, base: Oid) -> None:
         """All of it, in the order that the module names."""
-        store, mine = self.desk.store, self.mine
-        eye = Eye(store)
+        eye = Eye(self.desk.store)
         history = _History(met=True) if self.tip == base else self._history(eye, base)
         if history is None:
             return
         self.since = base if history.met else ""
-        state = chain.state_at(store.get, eye.tree(base)) if self.since else chain.State()
+        self._check(eye, history)
+        self._rolled_back(eye, base, history)
+
+    def beside(self, order: list[Oid], known: list[Oid]) -> None:
+        """Commits that may have forked off before the newest one that was found good."""
+        eye = Eye(self.desk.store)
+        history = _History(order, joins=True, met=True)
+        there = {*order, *known}
+        for oid in order:
+            for parent in eye.parents(oid):
+                if parent not in there:  # a shallow file of somebody's making hides it from git
+                    history.cut.add(oid)
+                    what = f"its parent {parent[:12]} is not here, so nothing is known of what came before"
+                    self.add("partial", oid, "", what)
+        self.since = known[0] if known else ""
+        self._check(eye, history)
+
+    def _check(self, eye: Eye, history: _History) -> None:
+        """The commits of `history` in order, then the tip's contents."""
+        store, mine = self.desk.store, self.mine
+        state = chain.state_at(store.get, eye.tree(self.since)) if self.since else chain.State()
         ledger = f"{mine.uuid} {self.desk.home.name}"
         judge = chain.Judge(ledger, mine.genesis, partial(_prove, eye), self._ended(self.since, history.order))
         judge.newest.update((writer, tail.n) for writer, tail in state.tails.items())
@@ -176,7 +224,6 @@ class _Walk:
             )
             state = self._judge(eye, crew, history, judge, state)
             self._strangers(state)
-            self._rolled_back(eye, base, history)
             for fault in hidden.hiding(store, os.path.dirname(self.desk.home.state), self.tip, frozenset(history.cut)):
                 self.add(fault.rule, fault.where, "", fault.what, fault.mend)
             if history.order and not any(fault.rule in _UNREAD for fault in self.found):
@@ -242,6 +289,8 @@ class _Walk:
         looks: Iterable[Look]
         looks = crew.looks(order) if crew else (eye.look(oid, alone=oid in history.cut) for oid in order)
         states: dict[Oid, chain.State] = {self.since: state} if history.joins else {}
+        before = contents.newest_id(self.desk.store.get, eye.tree(self.since)) if self.since else ""
+        old: list[Look] = []
         for look in looks:
             self.checked += 1
             if look.oid in history.cut:
@@ -252,12 +301,27 @@ class _Walk:
                 self.add(rule, look.oid, look.writer, what)
             self._said.update((look.oid, path) for path in look.paths)
             self._newest[look.writer] = look.oid
+            if look.oldest and look.oldest <= before:
+                old.append(look)
             if history.joins:
                 states[look.oid] = state
             if not self.checked % KEPT:
                 self.desk.store.close()
             self.ways.progress("commits", self.checked, total)
+        if old:
+            self._said_before(eye, old)
         return state
+
+    def _said_before(self, eye: Eye, looks: list[Look]) -> None:
+        """Name commits whose events stand in the journal of the verified tip.
+
+        All of it is read, and only where an event's id is older than the newest there: ids begin with their time.
+        """
+        said = {event: look for look in looks for event in look.ids}
+        for event in contents.event_ids(self.desk.store.get, eye.tree(self.since)):
+            look = said.pop(identity(event), None)
+            if look is not None:
+                self.add("repeated", look.oid, look.writer, f"its event {event} stood in the journal before")
 
     def _cut_state(self, look: Look) -> chain.State:
         """What a commit whose parents are not here claims of itself, to hold those behind it against."""

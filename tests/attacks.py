@@ -6,6 +6,7 @@ into one repository, so that each attack is a few commits.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -555,6 +556,19 @@ def replayed_event(field: Field) -> str:
     return field.say(field.a, Draft(old.id, old.at, old.type, records=old.records, data=old.data))
 
 
+def replayed_segment(field: Field) -> str:
+    """The very lines of an old segment in a new one by their own writer, behind a tip that was found good."""
+    last, _ = field.segment("a")
+    path, lines = next(found for oid in field.commits() if (found := field.segment("a", oid))[0] != last)
+    author = f"gitledger {field.writers['a']} "
+    old = next(commit for oid in field.commits() if (commit := field.commit(oid)).author.startswith(author))
+    n, seq = count(old.message) + 1, codec.read_event(lines[-1], path).seq
+    message = re.sub("Ledger-Seq: .*", f"Ledger-Seq: {n}", old.message)
+    message = re.sub("Ledger-Journal: .*", f"Ledger-Journal: {seq} {codec.line_hash(lines[-1])}", message)
+    tree = field.tree(field.commit(field.tip).tree, {layout.segment(field.writers["a"], n - 1): b"".join(lines)})
+    return field.point(field.make(replace(old, tree=tree, parents=(field.tip,), message=message), field.key("a")))
+
+
 def replayed_checkpoint(field: Field) -> str:
     old = checkpoint_of(field)
     return field.say(field.a, Draft(field.a.desk.mint.id(), old.at, old.type, task=old.task, records=old.records))
@@ -876,7 +890,8 @@ ROWS: tuple[Attack, ...] = (
     Attack("a removed segment", "journal", removed_segment, _EVENTS),
     Attack("reordered events", "seq", reordered_events, _EVENTS),
     Attack("a duplicated event", "repeated", duplicated_event, _EVENTS),
-    Attack("an event said again under its old id", "repeated", replayed_event, _EVENTS, full=True),
+    Attack("an event said again under its old id", "repeated", replayed_event, _EVENTS),
+    Attack("an old segment again, at the end", "seq", replayed_segment, _EVENTS),
     Attack("a checkpoint said again", "repeated", replayed_checkpoint, _EVENTS),
     Attack("a line that is not the canonical form of its event", "form", not_canonical, _EVENTS),
     Attack("a gap in a writer's commits", "seq", seq_gap, _EVENTS),

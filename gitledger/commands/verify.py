@@ -30,13 +30,14 @@ class Progress:
     def __init__(self) -> None:
         self._next = time.monotonic() + QUIET if sys.stderr.isatty() else float("inf")
         self._shown = False
+        self._phase = ""
 
     def tell(self, phase: str, done: int, total: int) -> None:
         """Show how far it is, ten times a second at most."""
         now = time.monotonic()
-        if now < self._next:
+        if now < self._next and not (self._shown and phase != self._phase):
             return
-        self._next, self._shown = now + 0.1, True
+        self._next, self._shown, self._phase = now + 0.1, True, phase
         said = f"{done:,} of {total:,} commits checked" if phase == "commits" else "comparing the tip with its journals"
         sys.stderr.write(f"\r\x1b[K{said}")
         sys.stderr.flush()
