@@ -20,7 +20,7 @@ MOST_CONFLICTS = 100
 """Fields set on both sides that one merge names; what is set is kept, however many they are."""
 
 _JUDGED = frozenset("TDBQAN")
-_MECHANICAL = frozenset(("at", "by", "slug", "writer", "checkpoint", "missing", "next_at", "done_at", "links"))
+_MECHANICAL = frozenset(("at", "by", "slug", "writer", "checkpoint", "missing", "links"))
 
 
 class Forked(NotAllowed):
@@ -176,14 +176,19 @@ class _Side:
                 if key[:1] not in _JUDGED and key != layout.PROJECT and key != layout.CONFIG:
                     continue
                 for name, value in change.set.items():
-                    if name not in _MECHANICAL:
+                    if _is_said(name):
                         side.fields[key, name] = (value, event.stamp)
                 for listed, items in change.items.items():
                     for item, values in items.items():
                         for name, value in values.items():
-                            if name not in _MECHANICAL:
+                            if _is_said(name):
                                 side.fields[key, f"{listed}.{item}.{name}"] = (value, event.stamp)
         return side
+
+
+def _is_said(field: str) -> bool:
+    """True for a field that somebody meant, and that did not only follow from another one."""
+    return field not in _MECHANICAL and not field.endswith("_at")
 
 
 def _apart(a: _Side, b: _Side) -> Apart:

@@ -180,20 +180,22 @@ class _Sync:
             self._verify_ours(ours)
             remote.refuse_default(line)
             return self._push(outcome, ours, ours, "")
-        if seen and not remote.contains(line, theirs, seen):
-            self._went_back(theirs, seen)
         self._same_ledger(theirs)
-        base = self._verify_ours(ours)
-        if remote.contains(line, ours, theirs):
+        self._verify_ours(ours)
+        found = ancestry.beyond(store.get, theirs, ours)
+        forward = ours in found.known
+        if seen and seen != theirs and not forward and not remote.contains(line, theirs, seen):
+            self._went_back(theirs, seen)
+        if not found.new:
             outcome.tip, outcome.same = ours, ours == theirs or self.ways.push
             remote.move(line, line.seen, theirs)
             return ours == theirs or not self.ways.push or self._push(outcome, ours, ours, theirs)
-        order = self._verify_theirs(theirs, base)
+        order = self._verify_theirs(theirs, found)
         if not self.ways.pull:
             raise NotAllowed(
                 f"{line.remote.shown} has {len(order)} commits that this clone lacks; take them in by: gitledger sync"
             )
-        if remote.contains(line, theirs, ours):
+        if forward:
             if not self._move(theirs, ours, "fast-forward"):
                 return False
             outcome.tip, outcome.fetched = theirs, outcome.fetched + len(order)
@@ -272,8 +274,8 @@ class _Sync:
             )
             raise self._refused("another root", what, mend)
 
-    def _verify_ours(self, ours: Oid) -> Oid:
-        """The tip of this clone, found good: what is pushed is what others will have to believe."""
+    def _verify_ours(self, ours: Oid) -> None:
+        """Raise unless this clone's own tip is good: what is pushed is what others will have to believe."""
         made = verify.verify(self.ledger.desk, ours, self._checks())
         if made.verdict not in ("verified", "unknown signer"):
             fault = made.findings[0]
@@ -281,11 +283,9 @@ class _Sync:
                 f"this clone's own ledger does not verify ({fault.rule}: {fault.what}), so nothing was synced; "
                 "see all of it with: gitledger verify"
             )
-        return ours
 
-    def _verify_theirs(self, theirs: Oid, base: Oid) -> list[Oid]:
+    def _verify_theirs(self, theirs: Oid, found: ancestry.Beyond) -> list[Oid]:
         """The commits that are new here, all found good."""
-        found = ancestry.beyond(self.ledger.desk.store.get, theirs, base)
         order = list(found.new)
         made = verify.quarantined(self.ledger.desk, theirs, order, list(found.known), self._checks())
         if made.verdict not in ("verified", "unknown signer"):
