@@ -22,9 +22,8 @@ def grant(place: GitDir, name: str, reason: str) -> None:
         pins.write_private(_path(place, name), json.dumps({"reason": reason}).encode() + b"\n")
     except CannotWrite as e:
         # The disk may be full, which may be what blocks the checkpoint; an empty file still fits, and allows as much.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            os.close(os.open(_path(place, name), flags, 0o600))
+            os.close(gitdir.open_own(_path(place, name), os.O_WRONLY | os.O_CREAT))
         except OSError:
             raise e from None
     _say(place, name, "compaction.allowed", reason)
@@ -33,11 +32,10 @@ def grant(place: GitDir, name: str, reason: str) -> None:
 def use(place: GitDir, name: str, what_failed: str) -> bool:
     """Take the permission where there is one: True lets this compaction through, and it is gone."""
     try:
-        with open(_path(place, name), encoding="utf-8") as f:
-            reason = str(json.load(f).get("reason", ""))
-    except FileNotFoundError:
+        reason = str(json.loads(gitdir.read_own(_path(place, name)))["reason"])
+    except (FileNotFoundError, CannotWrite):
         return False
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
         reason = "(unreadable)"
     try:
         os.unlink(_path(place, name))

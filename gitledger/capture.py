@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import select
-import stat
 import time
 
 from gitledger import frame, gitdir, wal
+from gitledger.errors import CannotWrite
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
@@ -112,22 +112,25 @@ def locate(payload: bytes, environ: Mapping[str, str], cwd: str) -> gitdir.GitDi
 def log(common: str, text: str) -> None:
     """Add one line to the log of what went wrong in hooks, which stays bounded; never raises."""
     path = os.path.join(gitdir.state(common), "log")
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if len(text) > 8000:
         text = f"{text[:1000]} … {text[-7000:]}"  # a traceback says what went wrong at its end
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    line = f"{frame.at(time.time_ns() // 1_000_000)} {shown}\n".encode("utf-8", "backslashreplace")
     try:
-        fd = os.open(path, flags, 0o600)
+        gitdir.check_state(common)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        fd = gitdir.open_own(path, flags)
+        if os.fstat(fd).st_nlink > 1:  # by `cp -al`, say: what is added would be added under the other name too
+            os.close(fd)
+            os.unlink(path)
+            fd = gitdir.open_own(path, flags)
         try:
-            found = os.fstat(fd)
-            if stat.S_ISREG(found.st_mode):
-                line = f"{frame.at(time.time_ns() // 1_000_000)} {shown}\n".encode("utf-8", "backslashreplace")
-                os.write(fd, line)
-                if found.st_size + len(line) > LOG_LIMIT:
-                    os.replace(path, path + ".1")
+            os.write(fd, line)
+            if os.fstat(fd).st_size > LOG_LIMIT:
+                os.replace(path, path + ".1")
         finally:
             os.close(fd)
-    except OSError:
+    except (OSError, CannotWrite):
         pass  # a full disk or a read-only one: there is nowhere left to say so
 
 

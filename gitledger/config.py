@@ -92,7 +92,9 @@ def user_path(environ: Mapping[str, str], platform: str = sys.platform) -> str:
 def _sources(
     ledger_values: Mapping[str, Json], common: str, environ: Mapping[str, str]
 ) -> tuple[list[Source], list[Finding]]:
-    files = [(path, data) for path in (clone_path(common), user_path(environ)) if path and (data := _read(path))]
+    users = user_path(environ)
+    found = [(clone_path(common), _read(clone_path(common))), (users, _read(users, users=True) if users else b"")]
+    files = [(path, data) for path, data in found if data]
     policy = _flattened(ledger_values)
     if not files and not policy:
         return [], []
@@ -218,11 +220,10 @@ def _home() -> str:
         return ""
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, *, users: bool = False) -> bytes:
     """The bytes of a file, b"" where there is none."""
     try:
-        with open(path, "rb") as f:
-            data = f.read(BIGGEST + 1)
+        data = gitdir.read_own(path, BIGGEST + 1, follow=users)
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as e:
@@ -235,15 +236,14 @@ def _read(path: str) -> bytes:
 # ── the cache ────────────────────────────────────────────────────────────────────────────────
 def _cached(path: str, key: str) -> tuple[list[Source], list[Finding]] | None:
     try:
-        with open(path, "rb") as f:
-            check, _, body = f.read(BIGGEST).partition(b"\n")
+        check, _, body = gitdir.read_own(path, BIGGEST).partition(b"\n")
         if hashlib.sha256(body).hexdigest().encode() != check:
             return None
         kept = json.loads(body)
         if kept["key"] != key:
             return None
         return [Source(*source) for source in kept["sources"]], [Finding(*finding) for finding in kept["findings"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, CannotWrite, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -275,15 +275,16 @@ def _replace(path: str, data: bytes, mode: int, *, durable: bool = False) -> Non
 
 
 # ── setting a value ──────────────────────────────────────────────────────────────────────────
-def set_value(path: str, dotted: str, text: str, *, make_folder: bool = False) -> None:
+def set_value(path: str, dotted: str, text: str, *, users: bool = False) -> None:
     """Set a key in the file at `path`; its other lines and its comments stay as they are.
 
-    `text` is what a person typed: a list is words as in a shell, or `["a", "b"]`. The folder is made only where
-    `make_folder` says so. Raises BadConfig for a key or value that does not fit, and for a file written in a way that
-    cannot be edited safely: it is then for a person to edit.
+    `text` is what a person typed: a list is words as in a shell, or `["a", "b"]`. For the user's own file, as against
+    a clone's, the folder is made, and a symlink to somewhere else, as keepers of dotfiles use, stays one. Raises
+    BadConfig for a key or value that does not fit, and for a file written in a way that cannot be edited safely: it is
+    then for a person to edit.
     """
     value = typed(dotted, text)
-    path = os.path.realpath(path)  # a link to somewhere else, as keepers of dotfiles use, stays one
+    path = os.path.realpath(path) if users else path
     before = _read(path)
     document = yamlfile.parse(path, before)
     section, _, key = dotted.partition(".")
@@ -300,7 +301,7 @@ def set_value(path: str, dotted: str, text: str, *, make_folder: bool = False) -
         raise BadConfig(f"{path} is written in a way that cannot be edited safely; set {dotted} in it by hand")
     folder = os.path.dirname(path)
     try:
-        if make_folder:
+        if users:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.isdir(folder):
             raise Missing(f"the folder {folder} is not there; begin a ledger first with: gitledger init")

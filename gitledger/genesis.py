@@ -27,7 +27,7 @@ from gitledger import (
     worktree,
 )
 from gitledger.errors import BadData, CannotWrite, LedgerError, NoLedger, NotAllowed, NotARepository, Unsupported
-from gitledger.gitdir import GitDir, state
+from gitledger.gitdir import GitDir, check_state, state
 from gitledger.identity import Identity
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Oid, Record
@@ -69,6 +69,7 @@ def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
         raise NotARepository(f"{shown(path)} is in no git repository; go into one, or make one with: git init")
     if not gitdir.top:
         raise NotARepository(f"{gitdir.common} is bare; run this in one of its work trees (git worktree add)")
+    check_state(gitdir.common)
     where = gitdir.top
     answer = gitcli.run(["rev-parse", "--show-object-format"], cwd=where)
     if answer.line != "sha1":

@@ -7,8 +7,11 @@ sha256 repositories are found like any other; for the same reason `core.worktree
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+
+from gitledger.errors import CannotWrite
 
 _LINKED_MAIN = "main (linked)"
 LEVELS = 512  # a walk ends even where a file system answers with endless parents
@@ -80,13 +83,70 @@ def state(common: str) -> str:
     return os.path.join(common, "gitledger")
 
 
-def ledgers(common: str) -> list[str]:
-    """The names of the ledgers that were initialised in this clone, sorted."""
+# Whatever lies below `state` is a plain file or folder of this user's own: a symlink would let somebody else decide
+# where our files are written, a FIFO would hold us up, and another user's file must not say whom we trust or what runs.
+def check_state(common: str) -> None:
+    """Raise CannotWrite where a symlink, a file or another user's folder stands for one of ours; none is fine."""
+    for path in (state(common), os.path.join(state(common), "wal")):
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            return
+        except OSError as e:
+            raise CannotWrite(f"{path} cannot be looked at ({e.strerror}); mend its permissions") from e
+        if not stat.S_ISDIR(found.st_mode):
+            raise CannotWrite(f"{path} is not a folder (a symlink, a file); move it away")
+        _check_owner(path, found)
+
+
+def open_own(path: str, flags: int = os.O_RDONLY, folder: int | None = None, *, follow: bool = False) -> int:
+    """A local file, opened, and made with mode 0600 where `flags` say so; OSError as open(2) has it.
+
+    Raises CannotWrite for what is not a plain file of this user's own. `folder` is the path's own folder where that is
+    open already. `follow` allows a symlink, which keepers of dotfiles use.
+    """
+    flags |= os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        with os.scandir(os.path.join(state(common), "wal")) as found:
-            return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
-    except OSError:
+        fd = os.open(path if folder is None else os.path.basename(path), flags, 0o600, dir_fd=folder)
+    except OSError as e:
+        if e.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise CannotWrite(f"{path} is not a plain file; move it away") from e
+        raise
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise CannotWrite(f"{path} is not a plain file; move it away")
+        _check_owner(path, found)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def read_own(path: str, most: int = 1 << 24, *, follow: bool = False) -> bytes:
+    """The bytes of a local file, the first `most` of them; raises as `open_own` does."""
+    with open(open_own(path, follow=follow), "rb") as f:
+        return f.read(most)
+
+
+def _check_owner(path: str, found: os.stat_result) -> None:
+    # Root may use what is another user's: in containers it works on a user's mounted files.
+    if os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
+        raise CannotWrite(f"{path} belongs to another user; run as that user or use a clone of your own")
+
+
+def ledgers(common: str) -> list[str]:
+    """The names of the ledgers that were initialised in this clone, sorted; raise CannotWrite as `check_state` does."""
+    check_state(common)
+    path = os.path.join(state(common), "wal")
+    try:
+        with os.scandir(path) as found:
+            # One behind a symlink is there too, and opening it says what is wrong.
+            return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False) or entry.is_symlink())
+    except FileNotFoundError:
         return []
+    except OSError as e:
+        raise CannotWrite(f"{path} cannot be read ({e.strerror}); see who owns it with `ls -ld`") from e
 
 
 def choose(common: str, wanted: str | None) -> str | None:

@@ -10,7 +10,7 @@ import os
 import time
 
 from gitledger import capture, gitdir, wal
-from gitledger.errors import LedgerError
+from gitledger.errors import CannotWrite, LedgerError
 from gitledger.terminal import put
 
 CLIENTS = ("generic",)
@@ -22,8 +22,15 @@ def take(client: str, event: str, path: str = ".", ledger: str | None = None) ->
     payload, _ = capture.read_stdin(capture.LIMIT, capture.DEADLINE)
     if os.environ.get("GITLEDGER_DISABLE"):
         return
-    found = _place(path, payload)
-    name = gitdir.choose(found.common, ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
+    try:
+        found = _place(path, payload)
+        name = gitdir.choose(found.common, ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
+    except CannotWrite as e:
+        if event == "compact":  # a ledger that cannot be looked at may well be there
+            from gitledger.ledger import blocked
+
+            raise blocked(e) from e
+        return
     if found is None or name is None:
         return
     try:

@@ -10,7 +10,7 @@ import json
 import os
 from dataclasses import dataclass, field, replace
 
-from gitledger import pins
+from gitledger import gitdir, pins
 from gitledger.errors import BadConfig
 from gitledger.gitdir import state
 
@@ -38,13 +38,12 @@ def load(common: str) -> Identity | None:
     """This clone's identity, or None where it has none yet; raise BadConfig for a damaged file."""
     path = _path(common)
     try:
-        with open(path, encoding="utf-8") as f:
-            value = json.load(f)
+        value = json.loads(gitdir.read_own(path))
         keys = {str(name): tuple(map(str, paths)) for name, paths in value.get("keys", {}).items()}
         return Identity(str(value["id"]), keys)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as e:
         raise BadConfig(f"{path} cannot be read ({e}); restore it from a backup of this clone") from e
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from gitledger import gitdir
 from gitledger.errors import CannotWrite, LockHeld
 
 _PAUSE = 0.01  # seconds between two tries
@@ -28,8 +28,9 @@ def held(path: str, *, deadline: float) -> Iterator[None]:
     until = time.monotonic() + deadline
     fd = _take(path, until)
     try:
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        if os.fstat(fd).st_nlink < 2:  # one with another name may be anything, and is only locked
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, b"%d\n" % os.getpid(), 0)
         yield
     finally:
         os.close(fd)
@@ -83,12 +84,7 @@ def _take(path: str, until: float) -> int:
 
 
 def _open(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        fd = os.open(path, flags, 0o600)
+        return gitdir.open_own(path, os.O_RDWR | os.O_CREAT)
     except OSError as e:
         raise CannotWrite(f"cannot open the lock {path}: {e.strerror}; check its permissions") from e
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise CannotWrite(f"cannot open the lock {path}: it is not a plain file; move it away")
-    return fd

@@ -21,7 +21,7 @@ import time
 import zlib
 from collections.abc import Iterable, Sequence
 
-from gitledger import gitcli, store
+from gitledger import gitcli, gitdir, store
 from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError
 from gitledger.model import Oid
 from gitledger.objects import Object
@@ -190,9 +190,8 @@ def _ours(folder: str) -> list[str]:
 
 def _is_ours(path: str) -> bool:
     try:
-        with open(f"{path}.keep", "rb") as f:
-            return f.read(len(MARK)) == MARK.encode()
-    except OSError:
+        return gitdir.read_own(f"{path}.keep", len(MARK)) == MARK.encode()
+    except (OSError, CannotWrite):
         return False  # gone, or another user's
 
 

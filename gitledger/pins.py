@@ -12,6 +12,7 @@ import os
 import tempfile
 from dataclasses import dataclass, replace
 
+from gitledger import gitdir
 from gitledger.errors import BadConfig, CannotWrite
 from gitledger.model import Json, Oid
 
@@ -116,11 +117,10 @@ def save(path: str, name: str, pins: Pins) -> None:
 
 def _read(path: str) -> Json:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as f:
-            value = json.load(f)
+        value = json.loads(gitdir.read_own(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as e:
+    except (OSError, ValueError, RecursionError) as e:
         raise BadConfig(f"{path} cannot be read ({e}); mend it, or move it away and run: gitledger init") from e
     if not isinstance(value, dict) or not isinstance(value.get("ledgers"), dict):
         raise BadConfig(f"{path} is not a trust list; mend it, or move it away and run: gitledger init")

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gitledger import openpgp
+from gitledger import gitdir, openpgp
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
 
 NAMESPACE = "git"
@@ -223,15 +223,14 @@ def _publish(path: str, comment: str) -> None:
     # comes later mends it.
     wanted = f"{read_key(path).line} {comment}\n"
     try:
-        with open(path + ".pub", encoding="utf-8") as f:
-            if f.read().split()[:2] == wanted.split()[:2]:
-                return
-    except (OSError, ValueError):
+        if gitdir.read_own(path + ".pub", follow=True).split()[:2] == wanted.encode().split()[:2]:
+            return
+    except (OSError, CannotWrite):
         pass
-    fresh = f"{path}.pub.{os.getpid()}"
+    fresh = f"{path}.pub.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        with open(fresh, "w", encoding="utf-8") as f:
-            f.write(wanted)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), "wb") as f:
+            f.write(wanted.encode())
         os.replace(fresh, path + ".pub")
     except OSError as e:
         raise CannotWrite(f"{path}.pub cannot be written ({e.strerror}): see who owns its folder with `ls -ld`") from e

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gitledger import pins
+from gitledger import gitdir, pins
 from gitledger.errors import LedgerError
 from gitledger.model import Finding, Key, Oid, Stamp
 from gitledger.view import View
@@ -65,8 +65,7 @@ def path(state: str, name: str) -> str:
 def load(state: str, name: str) -> SyncState:
     """What is known of the last sync; nothing where the file is absent or no such file."""
     try:
-        with open(os.open(path(state, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
-            value = json.loads(f.read(BIGGEST))
+        value = json.loads(gitdir.read_own(path(state, name), BIGGEST))
         if value["format"] != FORMAT:
             return SyncState()
         return SyncState(
@@ -78,7 +77,7 @@ def load(state: str, name: str) -> SyncState:
             tuple((str(k), str(a), str(b)) for k, a, b in value["together"]),
             str(value["failed"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, LedgerError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return SyncState()
 
 

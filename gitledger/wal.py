@@ -10,12 +10,11 @@ Standard library only, and little of it: this runs once per turn of every agent.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
-import stat
 import time
 
+from gitledger import gitdir
 from gitledger.errors import BadData, CannotWrite, IOFailed, LockHeld, NoLedger
 from gitledger.frame import Entry, decode, encode, uuid7
 from gitledger.frame import at as time_text
@@ -53,8 +52,9 @@ def create(folder: str) -> None:
                 _sync(parent)
             finally:
                 os.close(parent)
-        except FileExistsError:
-            pass  # another process is making the same folders
+        except FileExistsError:  # another process is making the same folders
+            if not os.path.isdir(path):
+                raise CannotWrite(f"{path} is not a folder; move it away") from None
         except OSError as e:
             raise CannotWrite(f"cannot create {path}: {e.strerror}; check its permissions") from e
 
@@ -139,8 +139,7 @@ def _add(place: int, fd: int, line: bytes) -> None:
 
 def _spill(place: int, ident: str, line: bytes) -> None:
     name = ident + SUFFIX
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(name + UNFINISHED, flags, 0o600, dir_fd=place)
+    fd = _fresh(place, name + UNFINISHED)
     try:
         _write(fd, line)
         _sync(fd)
@@ -170,8 +169,7 @@ def seal(folder: str, *, wait: float = 5.0) -> None:
             raise LockHeld(f"{folder}/{CURRENT} is held by {held}; try again when that has ended or goes on")
         try:
             if os.fstat(fd).st_size:
-                os.rename(CURRENT, uuid7(now, os.urandom(10)) + SUFFIX, src_dir_fd=place, dst_dir_fd=place)
-                _sync(place)
+                _put_aside(place)
         finally:
             os.close(fd)
     except FileNotFoundError:
@@ -203,7 +201,7 @@ def forget(folder: str, paths: Iterable[str]) -> None:
             if not name.endswith(SUFFIX) or name == CURRENT:
                 raise ValueError(f"{path} is not a sealed file")
             try:
-                fd = _plain(place, folder, name, os.O_RDONLY)
+                fd = gitdir.open_own(f"{folder}/{name}", os.O_RDONLY, place)
             except FileNotFoundError:
                 continue
             with open(fd, "rb") as file:
@@ -228,8 +226,7 @@ def _keep_damage(place: int, name: str, file: BinaryIO, size: int) -> None:
                 except FileExistsError:
                     pass
                 damaged = os.open(DAMAGED, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-                out = os.open(name + UNFINISHED, flags, 0o600, dir_fd=damaged)
+                out = _fresh(damaged, name + UNFINISHED)
             _write(out, raw)
         if out >= 0:
             _sync(out)
@@ -271,7 +268,7 @@ def _rewrite_in(place: int, folder: str, change: Callable[[bytes], bytes], dry: 
         if not name.endswith(SUFFIX) or (name == CURRENT and not dry):
             continue
         try:
-            fd = _plain(place, folder, name, os.O_RDONLY)
+            fd = gitdir.open_own(f"{folder}/{name}", os.O_RDONLY, place)
         except FileNotFoundError:
             continue
         with open(fd, "rb") as file:
@@ -285,8 +282,7 @@ def _rewrite_in(place: int, folder: str, change: Callable[[bytes], bytes], dry: 
 
 
 def _replace(place: int, name: str, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"{name}.new", flags, 0o600, dir_fd=place)
+    fd = _fresh(place, f"{name}.new")
     try:
         _write(fd, data)
         _sync(fd)
@@ -294,6 +290,15 @@ def _replace(place: int, name: str, data: bytes) -> None:
         os.close(fd)
     os.rename(f"{name}.new", name, src_dir_fd=place, dst_dir_fd=place)
     _sync(place)
+
+
+def _fresh(place: int, name: str) -> int:
+    """A new file of that name, for writing; what stands there, as a process that died leaves it, is gone."""
+    try:
+        os.unlink(name, dir_fd=place)
+    except FileNotFoundError:
+        pass
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=place)
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────
@@ -361,7 +366,7 @@ def _sealed(place: int, folder: str) -> Iterator[tuple[str, list[Entry], list[Fi
             continue
         path = f"{folder}/{name}"
         try:
-            fd = _plain(place, folder, name, os.O_RDONLY)
+            fd = gitdir.open_own(f"{folder}/{name}", os.O_RDONLY, place)
             with open(fd, "rb") as file:
                 entries, findings = _load(file, os.fstat(fd).st_size, path)
         except FileNotFoundError:
@@ -375,7 +380,7 @@ def _sealed(place: int, folder: str) -> Iterator[tuple[str, list[Entry], list[Fi
 def _current(place: int, folder: str) -> tuple[BinaryIO | str | None, int, bool]:
     """The current file, how much of it to read, and whether that ends where a writer ended; a fault as text."""
     try:
-        fd = _plain(place, folder, CURRENT, os.O_RDONLY)
+        fd = gitdir.open_own(f"{folder}/{CURRENT}", os.O_RDONLY, place)
     except FileNotFoundError:
         return None, 0, True
     except (OSError, CannotWrite) as e:
@@ -437,25 +442,11 @@ def _enter(folder: str) -> int:
         raise CannotWrite(f"cannot open {folder}: {_said(e)}; it must be a folder of your own") from e
 
 
-def _plain(place: int, folder: str, name: str, flags: int) -> int:
-    """Open a regular file of the log; never through a symlink, and never waiting for a FIFO's other end."""
-    try:
-        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600, dir_fd=place)
-    except OSError as e:
-        if e.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise
-    else:
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            return fd
-        os.close(fd)
-    raise CannotWrite(f"{folder}/{name} is not a plain file; move it away")
-
-
 def _locked(place: int, folder: str, create: int, wait: float) -> int | None:
     """The current file, open and locked and still current, or None when `wait` seconds have passed."""
     until = time.monotonic() + wait
     while True:
-        fd = _plain(place, folder, CURRENT, os.O_RDWR | os.O_APPEND | create)
+        fd = gitdir.open_own(f"{folder}/{CURRENT}", os.O_RDWR | os.O_APPEND | create, place)
         try:
             if not _flock(fd, fcntl.LOCK_EX, until - time.monotonic()):
                 os.close(fd)
@@ -466,11 +457,21 @@ def _locked(place: int, folder: str, create: int, wait: float) -> int | None:
                 pass
             else:
                 if os.path.samestat(there, os.fstat(fd)):
-                    return fd
+                    if there.st_nlink < 2:
+                        return fd
+                    # By `cp -al`, say: what is added would be added under the other name too.
+                    _put_aside(place)
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # sealed between our open and our lock
+        os.close(fd)  # sealed between our open and our lock, or by us
+
+
+def _put_aside(place: int) -> None:
+    """Seal the current file, whose lock is held."""
+    name = uuid7(time.time_ns() // 1_000_000, os.urandom(10)) + SUFFIX
+    os.rename(CURRENT, name, src_dir_fd=place, dst_dir_fd=place)
+    _sync(place)
 
 
 def _flock(fd: int, kind: int, wait: float) -> bool:

@@ -15,6 +15,7 @@ from gitledger import errors, objects
 from gitledger.fingerprint import GONE, Dirty, hash_files
 from gitledger.fingerprint import fingerprint as fingerprint_of
 from gitledger.gitcli import Answer, run
+from gitledger.gitdir import open_own
 from gitledger.model import DETACHED, UNBORN, Oid, Position, Relation
 
 if TYPE_CHECKING:
@@ -321,10 +322,10 @@ def _rewrites(gitdir: GitDir) -> dict[Oid, list[Oid]]:
     """The rewrite map that the post-rewrite hook keeps: old id to new ones, later ones last."""
     pairs: dict[Oid, list[Oid]] = {}
     try:
-        with open(os.path.join(os.fspath(gitdir.common), REWRITES), "rb") as file:
+        with open(open_own(os.path.join(os.fspath(gitdir.common), REWRITES)), "rb") as file:
             file.seek(max(0, os.path.getsize(file.fileno()) - REWRITES_BYTES))
             text = file.read().decode("ascii", "replace")
-    except OSError:
+    except (OSError, errors.CannotWrite):
         return pairs
     for line in text.splitlines():
         words = line.split(" ")

@@ -178,7 +178,7 @@ def test_a_file_may_say_dotted_keys_too(place: Place):
 
 def test_a_file_that_cannot_be_read_is_named(place: Place):
     place.clone.mkdir()
-    with pytest.raises(BadConfig, match=r"config\.yaml cannot be read \(Is a directory\)"):
+    with pytest.raises(CannotWrite, match=r"config\.yaml is not a plain file"):
         place.load()
 
 
@@ -375,8 +375,9 @@ def test_a_link_to_a_file_elsewhere_stays_a_link_and_modes_stay(place: Place, tm
     real.write_text("briefing:\n  lines: 30\n")
     real.chmod(0o640)
     place.user.symlink_to(real)
-    config.set_value(str(place.user), "briefing.lines", "20")
+    config.set_value(str(place.user), "briefing.lines", "20", users=True)
     assert place.user.is_symlink()
+    assert place.load()[0].briefing.lines == 20
     assert real.read_text() == "briefing:\n  lines: 20\n"
     assert real.stat().st_mode & 0o777 == 0o640
 
@@ -386,7 +387,7 @@ def test_a_folder_is_made_only_where_that_is_asked_for(place: Place, tmp_path: P
     with pytest.raises(Missing, match="gitledger init"):
         config.set_value(str(path), "briefing.lines", "20")
     assert not path.parent.parent.exists()
-    config.set_value(str(path), "briefing.lines", "20", make_folder=True)
+    config.set_value(str(path), "briefing.lines", "20", users=True)
     assert path.read_text() == "briefing:\n  lines: 20\n"
     assert path.parent.stat().st_mode & 0o777 == 0o700
 

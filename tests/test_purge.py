@@ -433,7 +433,7 @@ def test_without_a_secret_or_without_a_purge_there_is_nothing_to_do(
     monkeypatch.chdir(repo.path)
     assert run("purge").status == 2
     assert run("purge", "--confirm", "--secret-from", "x").status == 2
-    assert run("purge", "--secret-from", str(tmp_path / "gone")).status == 65
+    assert run("purge", "--secret-from", str(tmp_path / "gone")).status == 69
     assert run("purge", "--confirm").status == 65
     other = tmp_path / "other"
     other.write_text(figma("another"))

@@ -62,6 +62,31 @@ def counted(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
+def named(source: str, most: int, what: str) -> bytes:
+    """The first `most` bytes of a file that a person named to hold `what`, or of stdin for `-`; Missing for no file.
+
+    A pipe, as `<(command)` is, is read to its end; one that nobody is writing to is empty, and not waited for.
+    """
+    import os
+    import stat
+
+    from gitledger.errors import Missing
+
+    if source == "-":
+        return sys.stdin.buffer.read(most)
+    try:
+        fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise IsADirectoryError(0, "it is a folder")
+        os.set_blocking(fd, True)
+        with open(fd, "rb") as f:
+            return f.read(most)
+    except (OSError, ValueError) as e:  # ValueError: a NUL in it
+        why = e.strerror if isinstance(e, OSError) else e
+        raise Missing(f"{source!r} cannot be read ({why}); name a file that holds {what}, or - for stdin") from e
+
+
 def opened(ctx: click.Context) -> Ledger:
     """The ledger that the words before the command mean."""
     words: Words = ctx.obj

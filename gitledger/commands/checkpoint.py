@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import json_option, named, opened, put, put_json
 
 
 @click.command()
@@ -26,9 +26,9 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
     ledger = opened(ctx)
     reason = tasks.title(reason, "reason")
     if source is not None:
-        from gitledger import changeset
+        from gitledger import changeset, schema
 
-        made = changeset.checkpoint(ledger, _read(source), reason)
+        made = changeset.checkpoint(ledger, named(source, schema.LONGEST + 1, "a change set"), reason)
     else:
         made = ledger.checkpoint(reason)
     if as_json:
@@ -43,13 +43,3 @@ def command(ctx: click.Context, reason: str, source: str | None, as_json: bool) 
         )
     else:
         put(pointer(made.name, made.task, made.path, made.digest, made.next).rstrip())
-
-
-def _read(source: str) -> bytes:
-    from gitledger.errors import Missing
-
-    try:
-        with click.open_file(source, "rb") as f:
-            return bytes(f.read())
-    except OSError as e:
-        raise Missing(f"{source} cannot be read ({e.strerror}); name a change set's file, or - for stdin") from e

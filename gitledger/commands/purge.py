@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitledger.commands import counted, opened, put
+from gitledger.commands import counted, named, opened, put
 
 if TYPE_CHECKING:
     from gitledger.ledger import Ledger
@@ -119,17 +119,6 @@ def _holding(refs: tuple[str, ...]) -> list[str]:
 
 
 def _needle(source: str) -> Needle:
-    import sys
-
     from gitledger import needle
-    from gitledger.errors import BadData
 
-    try:
-        if source == "-":
-            data = sys.stdin.buffer.read(needle.LONGEST + 1)
-        else:
-            with open(source, "rb") as f:
-                data = f.read(needle.LONGEST + 1)
-    except OSError as e:
-        raise BadData(f"{source} cannot be read ({e.strerror}); name a file that holds the secret alone") from e
-    return needle.read(data)
+    return needle.read(named(source, needle.LONGEST + 1, "the secret alone"))
