@@ -13,8 +13,9 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from gitledger import ancestry, layout, lock, merge, objects, pins, remote, syncstate, transaction, verify
+from gitledger import ancestry, layout, lock, merge, objects, pins, rejournal, remote, syncstate, transaction, verify
 from gitledger.codec import canonical
 from gitledger.errors import BadData, BadSignature, LedgerError, Missing, NotAllowed, StaleTip, TryAgain
 from gitledger.ledger import Ledger
@@ -48,11 +49,13 @@ class Refused(NotAllowed):
 class Ways:
     """How to go about it: which halves of it, how long in all (seconds), and who is told how it goes.
 
-    `pause` waits before the next attempt, given how many there were.
+    `pause` waits before the next attempt, given how many there were. With `renew` a clone whose writer's id is in use
+    in another one as well goes on as a new writer.
     """
 
     pull: bool = True
     push: bool = True
+    renew: bool = False
     deadline: float = 120.0
     heard: Callable[[str], None] | None = None
     progress: verify.Progress = lambda phase, done, total: None
@@ -71,6 +74,7 @@ class Outcome:
     same: bool = True
     journalled: int = 0
     attempts: int = 0
+    parted: rejournal.Parted | None = None
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -205,7 +209,12 @@ class _Sync:
         try:
             made = merge.merge(store, ours, theirs)
         except merge.Forked as e:
-            raise self._refused("copied writer", str(e), "see docs/sync.md, Two clones of one writer") from e
+            if not self.ways.renew:
+                mend = "in the clone that is the copy go on as a new writer: gitledger sync --as-new-writer"
+                raise self._refused("copied writer", str(e), mend) from e
+            outcome.parted = rejournal.part(self.ledger, theirs, partial(remote.move, line))
+            self._accepted(theirs)
+            return False
         new = self._merge_commit(made, ours, theirs)
         self._found(order, made.apart)
         outcome.fetched, outcome.merged = outcome.fetched + len(order), True

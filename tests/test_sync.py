@@ -185,6 +185,43 @@ def test_a_copied_writer_is_refused_with_both_sides_kept(pair: Fleet, tmp_path: 
     assert a.tip() != b.tip()
 
 
+def test_a_copy_goes_on_as_a_new_writer_with_all_that_it_said(pair: Fleet, tmp_path: Path) -> None:
+    a, b = pair.ledgers
+    task = do(b, tasks.add, "Before the copy")
+    together(pair)
+    copy = tmp_path / "copy"
+    shutil.copytree(pair.clones[1].path, copy, symlinks=True)
+    c = discover.open(copy, mint=mint(Clock()))
+    for ledger, name in ((b, "first"), (c, "copy")):
+        do(ledger, tasks.add, f"Made in the {name}", accept=(f"criterion of the {name}",))
+        do(ledger, tasks.start, task)
+        do(ledger, tasks.edit, task, fields={}, completed=(f"done in the {name}",))
+        ledger.write_handover()
+        do(ledger, entries.note, f"Pending in the {name}", None)
+    sync.sync(b, ORIGIN)
+    sync.journal(c)
+    before, tip = c.desk.writer.id, c.tip()
+    made = sync.sync(c, ORIGIN, sync.Ways(renew=True, pause=lambda tried: None))
+    assert made.parted is not None
+    assert before not in (made.parted.writer, c.desk.writer.id)
+    assert remote.tip(_line(c), made.parted.kept) == tip
+    d = discover.open(copy, mint=mint(Clock()))
+    assert d.desk.writer.id == made.parted.writer
+    do(d, entries.note, "And goes on", None)
+    sync.sync(d, ORIGIN)
+    together(pair)
+    assert a.tip() == b.tip() == d.tip()
+    view = a.view()
+    titles = [row["title"] for _, row in view.walk(layout.TASK)]
+    assert sorted(titles) == ["Before the copy", "Made in the copy", "Made in the first"]
+    notes = {row["title"] for _, row in view.walk(layout.NOTE)}
+    assert notes == {"Pending in the first", "Pending in the copy", "And goes on"}
+    done = [item["text"] for item in view.need(str(task)).listed("completed")]
+    assert sorted(done) == ["done in the copy", "done in the first"]
+    assert len(list(view.walk(layout.HANDOVER))) == 2
+    assert verify.verify(a.desk, a.tip(), verify.Ways(full=True)).verdict == "verified"
+
+
 # ── the way of a sync ────────────────────────────────────────────────────────────────────────
 def test_nothing_is_contacted_and_nothing_said_before_a_remote_was_named(pair: Fleet) -> None:
     a = pair.ledgers[0]

@@ -153,7 +153,15 @@ def named(ledger: Ledger) -> Remote:
     return remotes.read(name)
 
 
-def run(ctx: click.Context, deadline: int | None, as_json: bool, *, pull: bool = True, push: bool = True) -> None:
+def run(
+    ctx: click.Context,
+    deadline: int | None,
+    as_json: bool,
+    *,
+    pull: bool = True,
+    push: bool = True,
+    renew: bool = False,
+) -> None:
     """Sync, or half of it, and tell how it went."""
     from functools import partial
 
@@ -165,6 +173,7 @@ def run(ctx: click.Context, deadline: int | None, as_json: bool, *, pull: bool =
     ways = sync.Ways(
         pull=pull,
         push=push,
+        renew=renew,
         deadline=deadline or ledger.desk.config.remote.deadline,
         heard=progress.heard if progress.on else None,
         progress=progress.tell,
@@ -185,6 +194,11 @@ def told(made: sync.Outcome, where: str) -> str:
     from gitledger.render.text import line
 
     did = [f"{counted(made.journalled, 'pending event')} committed"] if made.journalled else []
+    if made.parted:
+        again = counted(made.parted.events, "event")
+        did.append(
+            f"{again} said again as the new writer {made.parted.writer}, the line as it was is {made.parted.kept}"
+        )
     did += [f"{counted(made.fetched, 'commit')} taken in"] if made.fetched else []
     did += ["merged"] if made.merged else []
     did += [f"{counted(made.pushed, 'commit')} pushed"] if made.pushed else []
