@@ -218,14 +218,14 @@ def permitted(text: str, config: Config) -> Clean:
 
 def _draft(view: View, entry: Entry, readers: Mapping[str, Reader], config: Config, writer: str) -> Draft:
     if entry.client == OWN:
-        return _typed(entry)
+        return _typed(entry, writer)
     reader = readers.get(entry.client)
     if reader is None:
         raise BadData(f"no adapter for client {entry.client}")
     return reader(view, entry, config, writer)
 
 
-def _typed(entry: Entry) -> Draft:
+def _typed(entry: Entry, writer: str) -> Draft:
     where = f"WAL entry {entry.id}"
     value = codec.parse(entry.payload, where)
     if not isinstance(value, dict) or value.keys() != {"session", "task", "records", "data"}:
@@ -243,7 +243,20 @@ def _typed(entry: Entry) -> Draft:
         if key.startswith("writer:"):  # whose key is whose is said by signed commits of their own, never by a command
             raise BadData(f"{where} would change a writer's key")
     changes = {key: codec.read_change(change, where) for key, change in records.items()}
+    changes = dict(_own(key, change, writer) for key, change in changes.items())
     return Draft(entry.id, entry.at, entry.event, session, task, changes, data)
+
+
+def _own(key: str, change: Change, writer: str) -> tuple[str, Change]:
+    """What a command said of this clone's work tree or of whose a session is, under the clone's writer of now.
+
+    The line may be older than that: a clone whose key was revoked goes on as another writer, with its log.
+    """
+    if key.startswith("worktree:"):
+        return f"worktree:{writer}:{key.rpartition(':')[2]}", change
+    if layout.is_session(key) and "by" in change.set:
+        return key, Change({**change.set, "by": writer}, change.items)
+    return key, change
 
 
 def _unreadable(entry: Entry, why: str, config: Config) -> Draft:

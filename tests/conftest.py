@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.sealed import Repo, new_repo, sealed_environment
+
+# The same examples in every run and no clock: a failure that comes and goes tells nobody anything.
+hypothesis.settings.register_profile("sealed", derandomize=True, database=None, deadline=None)
+hypothesis.settings.load_profile("sealed")
 
 
 @pytest.fixture(scope="session", autouse=True)

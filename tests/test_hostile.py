@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,9 +13,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from gitledger import capture, codec, ingest, objects, schema, tasks, terminal, yamlfile
+from gitledger.clients import generic
 from gitledger.model import Json
 from gitledger.render.page import prose, said
 from gitledger.render.text import inline, line, visible
+from gitledger.schema import Config
 from tests.hostile import CORPUS, TYPES, UNMARKED, records, unseen
 from tests.test_tree import Tree, genesis
 
@@ -150,3 +154,25 @@ def test_prose_is_paragraphs_or_one_fence_and_keeps_every_line(text: str):
         assert sum(t.type in ("hardbreak", "paragraph_open") for t in tokens) == len(rows)
     inside = list(walk(reader().parse(said(text))))
     assert {t.type for t in inside} - {t.type for t in tokens} <= {"blockquote_open", "blockquote_close"}
+
+
+# ── the documentation ────────────────────────────────────────────────────────────────────────
+def test_the_documentation_names_every_class_of_the_corpus_and_no_other():
+    text = (Path(__file__).parent.parent / "docs" / "hostile-text.md").read_text()
+    rows = text.split("## The classes")[1].split("##")[0].splitlines()
+    named = [found[1] for row in rows if (found := re.match(r"\| `([a-z]+)` \|", row))]
+    assert named == [*dict.fromkeys(name.partition(": ")[0] for name in CORPUS), "big"]
+
+
+def test_the_bounds_in_the_documentation_are_those_of_the_code():
+    text = (Path(__file__).parent.parent / "docs" / "hostile-text.md").read_text()
+    bounds = text.split("## Bounds")[1].split("##")[0]
+    for name, number in (
+        ("a payload", capture.LIMIT), ("a prompt", Config().capture.limit), ("any other text", ingest.TEXT_LIMIT),
+        ("a title", tasks.TITLE_LIMIT), ("files, commands", schema.ITEMS_KEPT), ("faults", generic.FAULTS_KEPT),
+        ("nesting", codec.NESTING), ("a configuration", yamlfile.DEEPEST), ("an error", terminal.LONGEST),
+        ("a briefing", Config().briefing.chars), ("an event", ingest.EVENT_LIMIT // 1024),
+        ("a change set", schema.LONGEST >> 20), ("a file", objects.BLOB_LIMIT >> 20),
+    ):  # fmt: skip
+        row = next(row for row in bounds.splitlines() if row.startswith(f"| {name}"))
+        assert f"{number:,}" in re.findall("[0-9]+(?:,[0-9]{3})*", row), row
