@@ -11,30 +11,20 @@ import io
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from gitledger import audit, codec, layout, objects, scope, sshsig
-from gitledger.errors import BadData, BadSignature, IOFailed, LedgerError, MissingObject
+from gitledger.errors import BadData, BadSignature, LedgerError, MissingObject
+from gitledger.folders import FILE, File, Folders
 from gitledger.model import Json, Oid
-from gitledger.objects import Kind
 from gitledger.signing import PublicKey
 from gitledger.store import Store
 
 KINDS = frozenset(("genesis", "checkpoint", "handover", "journal", "merge", "key", "memory", "purge"))
-KEPT_FOLDERS = 512
-"""Folders in memory: those of the commit before are those of the next but for a dozen."""
-
-_KEPT_COMMITS = 64
-_HEAD = re.compile(rb"tree ([0-9a-f]{40,64})\n((?:parent [0-9a-f]{40,64}\n)*)author ")
 _TRAILERS = ("Ledger", "Ledger-Kind", "Ledger-Writer", "Ledger-Seq", "Ledger-Journal")
 _WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
 _COUNT = re.compile(r"[1-9][0-9]{0,8}\Z")
 _JOURNAL = re.compile(r"([1-9][0-9]{0,17}) ([0-9a-f]{64})\Z")
-_ROWS = {
-    "sha1": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{20}", re.DOTALL),
-    "sha256": re.compile(rb"[1-7][0-7]{4,5} [^\0/]+\0.{32}", re.DOTALL),
-}
-_HEADS: dict[Kind, bytes] = {"commit": b"commit %d\0", "tree": b"tree %d\0", "blob": b"blob %d\0", "tag": b"tag %d\0"}
 _PLAIN = {  # a commit as gitledger writes it, up to its message; any other is read by `objects`
     name: re.compile(
         rb"tree (%(id)s)\n((?:parent %(id)s\n)*)author ([^\n]+)\ncommitter ([^\n]+)\n"
@@ -44,8 +34,6 @@ _PLAIN = {  # a commit as gitledger writes it, up to its message; any other is r
     for name, digits, header in (("sha1", 40, "gpgsig"), ("sha256", 64, "gpgsig-sha256"))
 }
 _OPENPGP = "-----BEGIN PGP SIGNATURE-----"
-_FILE, _FOLDER = b"100644", b"40000"
-_NOTHING: frozenset[bytes] = frozenset()
 
 
 @dataclass(slots=True)
@@ -80,112 +68,12 @@ class Look:
     paths: tuple[str, ...] = ()
 
 
-class File(NamedTuple):
-    """A file that a commit changes: mode and id as it was and as it is; None where it was or is not."""
-
-    path: str
-    old: tuple[bytes, bytes] | None
-    new: tuple[bytes, bytes] | None
-
-
-class Eye:
-    """What looks at commits of one store; every object it reads is hashed again."""
+class Eye(Folders):
+    """What looks at commits of one store."""
 
     def __init__(self, store: Store) -> None:
-        self.store = store
-        self._sha = hashlib.sha1 if store.algorithm == "sha1" else hashlib.sha256
-        self._row, self._size = _ROWS[store.algorithm], 20 if store.algorithm == "sha1" else 32
+        super().__init__(store)
         self._plain = _PLAIN[store.algorithm]
-        self._folders: dict[bytes, frozenset[bytes]] = {}
-        self._trees: dict[Oid, Oid] = {}
-
-    # ── objects ──────────────────────────────────────────────────────────────────────────────
-    def read(self, oid: Oid, kind: Kind) -> bytes:
-        """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
-        try:
-            found, data = self.store.raw(oid)
-        except IOFailed as e:
-            raise BadData(f"{kind} {oid} cannot be read: {e}") from e
-        if found != kind:
-            raise BadData(f"{oid} is a {found} where a {kind} is named")
-        if self._sha(_HEADS[kind] % len(data) + data).hexdigest() != oid:
-            raise BadData(f"{kind} {oid} reads as other bytes than its id says")
-        return data
-
-    def parents(self, oid: Oid) -> tuple[Oid, ...]:
-        """A commit's parents from its own bytes, whatever replace refs, grafts or a shallow file say."""
-        data = self.read(oid, "commit")
-        head = _HEAD.match(data)
-        if head is None:
-            raise BadData(f"commit {oid} does not begin as a commit does")
-        self._know(oid, head[1].decode())
-        return tuple(row[7:].decode() for row in head[2].splitlines())
-
-    def tree(self, commit: Oid) -> Oid:
-        """A commit's tree."""
-        if commit not in self._trees:
-            self._know(commit, objects.parse_commit(self.read(commit, "commit")).tree)
-        return self._trees[commit]
-
-    def _know(self, commit: Oid, tree: Oid) -> None:
-        if len(self._trees) >= _KEPT_COMMITS:
-            self._trees.clear()
-        self._trees[commit] = tree
-
-    def _rows(self, tree: bytes) -> frozenset[bytes]:
-        found = self._folders.get(tree)
-        if found is None:
-            data = self.read(tree.hex(), "tree")
-            rows = self._row.findall(data)
-            if b"".join(rows) != data:
-                raise BadData(f"tree {tree.hex()} is damaged")
-            found = frozenset(rows)
-            if len(self._folders) >= KEPT_FOLDERS:
-                for old in list(self._folders)[: KEPT_FOLDERS // 2]:
-                    del self._folders[old]
-            self._folders[tree] = found
-        return found
-
-    def _split(self, rows: frozenset[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-        size, found = self._size, {}
-        for row in rows:
-            mode, _, name = row[: -size - 1].partition(b" ")
-            found[name] = (mode, row[-size:])
-        return found
-
-    def changed(self, old: bytes | None, new: bytes | None, path: str = "") -> list[File]:
-        """The files that two trees do not have alike; equal folders are never read."""
-        found: list[File] = []
-        pending = [(old, new, path)]
-        known, rows, size = self._folders.get, self._rows, self._size
-        while pending:
-            old, new, path = pending.pop()
-            before = (known(old) or rows(old)) if old else _NOTHING
-            after = (known(new) or rows(new)) if new else _NOTHING
-            come = self._split(after - before)
-            for row in before - after:
-                mode, _, name = row[: -size - 1].partition(b" ")
-                was = (mode, row[-size:])
-                now = come.pop(name, None)
-                where = path + name.decode("utf-8", "surrogateescape")
-                if mode == _FOLDER:
-                    if now is None or now[0] == _FOLDER:
-                        pending.append((was[1], now and now[1], where + "/"))
-                    else:
-                        pending.append((was[1], None, where + "/"))
-                        found.append(File(where, None, now))
-                elif now is not None and now[0] == _FOLDER:
-                    pending.append((None, now[1], where + "/"))
-                    found.append(File(where, was, None))
-                else:
-                    found.append(File(where, was, now))
-            for name, now in come.items():
-                where = path + name.decode("utf-8", "surrogateescape")
-                if now[0] == _FOLDER:
-                    pending.append((None, now[1], where + "/"))
-                else:
-                    found.append(File(where, None, now))
-        return found
 
     # ── a commit ─────────────────────────────────────────────────────────────────────────────
     def look(self, oid: Oid, *, alone: bool = False) -> Look:
@@ -197,7 +85,7 @@ class Eye:
         except LedgerError as e:
             look.faults.append((_unread(e), str(e)))
             return look
-        self._know(oid, look.tree)
+        self.know(oid, look.tree)
         _message(look, message)
         if not look.writer or not look.n:
             return look  # what it may change cannot be said
@@ -263,7 +151,7 @@ class Eye:
         for file in self.changed(old, bytes.fromhex(look.tree)):
             data = b""
             if file.new is not None:
-                if file.new[0] != _FILE:
+                if file.new[0] != FILE:
                     look.faults.append(("mode", f"{_shown(file.path)} is no plain file"))
                     continue
                 data = read(file.new[1].hex(), "blob")
@@ -299,7 +187,7 @@ class Eye:
             look.faults.append(("merge", f"it has {len(look.parents)} parents, and a merge joins two"))
             return
         trees = [self.tree(parent) for parent in look.parents]
-        journals = [self._journal(tree) for tree in (look.tree, *trees)]
+        journals = [self.journal(tree) for tree in (look.tree, *trees)]
         added: list[dict[str, File]] = []
         for parent, journal in zip(look.parents, journals[1:], strict=True):
             files = {file.path: file for file in self.changed(journal, journals[0], "journal/")}
@@ -319,10 +207,6 @@ class Eye:
                 look.faults.append(("merge", f"its journals cannot be folded: {made.faults[0].what}"))
             elif made.tree != look.tree:
                 look.faults.append(("merge", "its tree is not what merging its parents makes"))
-
-    def _journal(self, tree: Oid) -> bytes | None:
-        mode, oid = self._split(self._rows(bytes.fromhex(tree))).get(b"journal", (b"", b""))
-        return oid if mode == _FOLDER else None
 
     # ── events ───────────────────────────────────────────────────────────────────────────────
     def _events(self, look: Look, parts: list[tuple[str, bytes]]) -> frozenset[str]:

@@ -93,7 +93,7 @@ class GitStore:
         try:
             # Straight from the packs: past the search for a loose file, and past libgit2's own hashing.
             number, data = self._packs.read(oid)
-        except (_pygit2().GitError, KeyError, OSError, ValueError):
+        except (_pygit2().GitError, KeyError, OSError, ValueError, MemoryError):
             return self._read(self._odb, oid)  # loose, an alternate's, packed since, or damaged there
         return _KINDS[number], data
 
@@ -105,7 +105,7 @@ class GitStore:
             number, data = odb.read(oid)
         except KeyError:
             raise store.object_is_missing(oid, self.common) from None
-        except (_pygit2().GitError, OSError, ValueError) as e:
+        except (_pygit2().GitError, OSError, ValueError, MemoryError) as e:  # damage can claim any size
             raise IOFailed(f"{oid} in {self.common} cannot be read ({e}): run `git fsck` to see what is hurt") from e
         return _KINDS[number], data
 
