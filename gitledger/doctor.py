@@ -1,0 +1,232 @@
+"""This machine's set-up, looked at piece by piece: what works, what will bite, and what to do about it.
+
+Nothing is written and no network is touched. Each check stands alone: one that cannot be made says so, and the others
+are made all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from gitledger import gitcli, identity, objects, pins, remote, syncstate, wal
+from gitledger.errors import LedgerError
+from gitledger.gitdir import GitDir
+from gitledger.ledger import Ledger
+from gitledger.view import View
+
+State: TypeAlias = Literal["ok", "note", "warning", "fault"]
+
+PENDING = 5_000
+"""Lines of the log from which on every reading is slow."""
+LOOSE = 5_000
+"""Loose objects from which on git would like to be packed."""
+LOG_TAIL = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what it is, how it stands, and what to do; "" where there is nothing to do."""
+
+    name: str
+    state: State
+    what: str
+    mend: str = ""
+
+
+def checks(ledger: Ledger) -> Iterator[Check]:
+    """Every check, in the order in which they are shown."""
+    for name, check in _CHECKS:
+        try:
+            yield from check(ledger)
+        except (LedgerError, OSError, ValueError) as e:
+            yield Check(name, "fault", f"cannot be looked at: {e}", "mend that and run gitledger doctor again")
+
+
+# ── programs ─────────────────────────────────────────────────────────────────────────────────
+def _programs(ledger: Ledger) -> Iterator[Check]:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield Check("python", "ok", f"Python {python} at {sys.executable}")
+    answer = gitcli.run(["--version"], cwd=ledger.gitdir.common).line
+    yield Check("git", "ok", f"{answer} at {shutil.which('git')}")
+    found = shutil.which("ssh-keygen")
+    if found:
+        yield Check("ssh-keygen", "ok", found)
+    else:
+        yield Check("ssh-keygen", "fault", "not on PATH, so nothing can be signed", "install OpenSSH")
+
+
+# ── this clone ───────────────────────────────────────────────────────────────────────────────
+def _ledger(ledger: Ledger) -> Iterator[Check]:
+    desk, tip = ledger.desk, ledger.tip()
+    branch = desk.store.ref.removeprefix("refs/heads/")
+    yield Check("ledger", "ok", f"{branch} at {tip[:12]}, writer {desk.writer.id}")
+    lock = os.path.join(ledger.gitdir.common, f"{desk.store.ref}.lock")
+    if os.path.exists(lock):
+        what = f"{lock} is there: a git process moves the branch now, or died over it"
+        yield Check("ledger", "warning", what, "see with ps that no git runs here, then move that file away")
+    mine = pins.load(desk.home.pins, desk.home.name)
+    if mine is None:
+        yield Check("trust", "fault", "this clone has pinned no key of this ledger", "join it: gitledger init")
+    elif mine.remembers(tip):
+        yield Check("trust", "ok", f"the whole history is verified, {len(mine.fingerprints)} keys are trusted")
+    else:
+        yield Check("trust", "note", "something is new since the last verification", "gitledger verify")
+    me = identity.load(ledger.gitdir.common)
+    key = desk.writer.key
+    kept = f", {len(me.own(desk.home.name))} of its own" if me and me.own(desk.home.name) else ""
+    yield Check("key", "ok", f"{key.fingerprint}{kept}")
+
+
+def _key_file(ledger: Ledger) -> Iterator[Check]:
+    path = getattr(ledger.desk.writer.key, "path", "")
+    if path and (mode := stat.S_IMODE(os.stat(path).st_mode)) & 0o077:
+        what = f"{path} can be read by others (mode {mode:o})"
+        yield Check("key", "fault", what, f"make it yours alone: chmod 600 {path}")
+
+
+def _log(ledger: Ledger) -> Iterator[Check]:
+    entries, faults = wal.pending(ledger.desk.home.wal)
+    state: State = "ok" if len(entries) < PENDING else "warning"
+    mend = "" if state == "ok" else "make a checkpoint: gitledger checkpoint"
+    yield Check("log", state, f"{len(entries):,} pending lines", mend)
+    for fault in faults:
+        yield Check("log", "warning", f"{fault.where}: {fault.what}", fault.mend)
+    damaged = os.path.join(ledger.desk.home.wal, wal.DAMAGED)
+    if os.path.isdir(damaged) and os.listdir(damaged):
+        what = f"{damaged} holds lines that could not be read"
+        yield Check("log", "warning", what, "read what can be saved, then move the files away")
+    path = os.path.join(ledger.desk.home.state, "log")
+    if os.path.exists(path):
+        with open(path, "rb") as f:
+            f.seek(max(os.path.getsize(path) - LOG_TAIL, 0))
+            rows = f.read().decode("utf-8", "backslashreplace").splitlines()
+        if rows:
+            yield Check("hooks' log", "note", f"{len(rows)} lines, the last: {rows[-1]}", f"see {path}")
+
+
+def _sizes(ledger: Ledger) -> Iterator[Check]:
+    rows = gitcli.run(["count-objects", "-v"], cwd=_at(ledger.gitdir)).line.splitlines()
+    said = {name: int(value) for name, _, value in (row.partition(": ") for row in rows) if value.isdigit()}
+    packed, loose = said.get("size-pack", 0), said.get("count", 0)
+    what = f"{packed:,} KiB in {said.get('packs', 0)} packs, {loose:,} loose objects, all of this repository"
+    yield Check("size", "ok" if loose < LOOSE else "note", what, "" if loose < LOOSE else "git gc")
+
+
+# ── the remote ───────────────────────────────────────────────────────────────────────────────
+def _remote(ledger: Ledger) -> Iterator[Check]:
+    name = ledger.desk.config.remote.name
+    if not name:
+        yield Check("remote", "note", "none is named, so nothing is backed up", "gitledger remote set NAME")
+        return
+    to = remote.read(name)
+    where = remote.address(ledger.gitdir, to)
+    if not where:
+        yield Check("remote", "fault", f"git knows no remote {to.shown}", "gitledger remote set NAME")
+        return
+    home = ledger.desk.home
+    state = syncstate.load(home.state, home.name)
+    get = ledger.desk.store.get
+    count = syncstate.unpushed(state, ledger.tip(), lambda oid: objects.parse_commit(get(oid).data).parents)
+    if count:
+        yield Check("remote", "note", f"{to.shown} ({where}): {count} commits not pushed", "gitledger sync")
+    else:
+        yield Check("remote", "ok", f"{to.shown} ({where}), last sync {state.at}")
+    if state.failed:
+        yield Check("remote", "warning", f"the last sync failed: {state.failed}", "try again: gitledger sync")
+    for finding in syncstate.standing(state, View(lambda path: objects.read(get, ledger.tip(), path))):
+        yield Check("remote", "warning", f"{finding.rule}: {finding.where}: {finding.what}", finding.mend)
+    yield from _server(os.path.join(_at(ledger.gitdir), where.removeprefix("file://")))
+
+
+def _server(path: str) -> Iterator[Check]:
+    """What can be seen of a remote that is a folder here; of any other, only that it cannot be seen."""
+    if not os.path.isdir(path):
+        what = "whether it refuses force and deletion of ledger/* cannot be seen from here"
+        yield Check("server", "note", what, "have it do so, see docs/server.md")
+        return
+    for key, what in (("receive.denyNonFastForwards", "forced pushes"), ("receive.denyDeletes", "deletions")):
+        answer = gitcli.run([f"--git-dir={_bare(path)}", "config", "--type=bool", "--get", key], cwd=path, check=False)
+        hooked = os.access(os.path.join(_bare(path), "hooks", "pre-receive"), os.X_OK)
+        if answer.line == "true":
+            yield Check("server", "ok", f"{path} refuses {what}")
+        elif hooked:
+            yield Check("server", "note", f"{path} has a pre-receive hook, and takes {what} as far as that lets it")
+        else:
+            yield Check("server", "warning", f"{path} takes {what}", f"set {key} there, see docs/server.md")
+
+
+def _bare(path: str) -> str:
+    inner = os.path.join(path, ".git")
+    return inner if os.path.isdir(inner) else path
+
+
+# ── what git itself would do to the ledger ───────────────────────────────────────────────────
+def _pushes(ledger: Ledger) -> Iterator[Check]:
+    rows = gitcli.run(
+        ["config", "--null", "--get-regexp", r"^(push\.default|remote\..*\.(mirror|push|fetch|prune)|fetch\.prune)$"],
+        cwd=_at(ledger.gitdir),
+        check=False,
+    ).line.split("\0")
+    said = [(key, value) for key, _, value in (row.partition("\n") for row in rows) if key]
+    ref = ledger.desk.store.ref
+    warned = False
+    for key, value in said:
+        name = key.removeprefix("remote.").rpartition(".")[0]
+        what = ""
+        if key.endswith(".mirror") and value == "true":
+            what = f"remote {name} is a mirror: a plain git push there deletes a ledger that is not in this clone"
+        elif key.endswith(".push") and _takes(value, ref):
+            what = (
+                f"remote {name} pushes {value}, which takes the ledger along{' by force' if value[:1] == '+' else ''}"
+            )
+        elif key == "push.default" and value == "matching":
+            what = "push.default is matching, so a plain git push takes the ledger along"
+        if what:
+            warned = True
+            yield Check("git push", "warning", what, "leave the ledger to gitledger sync, see docs/server.md")
+    if not warned:
+        what = "a plain one leaves the ledger alone; --all and --mirror would publish it, or delete a remote's"
+        yield Check("git push", "ok", what)
+
+
+def _takes(refspec: str, ref: str) -> bool:
+    source = refspec.lstrip("+").partition(":")[0]
+    before, star, after = source.partition("*")
+    if star:
+        return ref.startswith(before) and ref.endswith(after)
+    return source in (ref, ref.removeprefix("refs/heads/"), ":")
+
+
+def _default_branch(ledger: Ledger) -> Iterator[Check]:
+    at = _at(ledger.gitdir)
+    for name in remote.names(ledger.gitdir):
+        words = ["symbolic-ref", "--quiet", f"refs/remotes/{name}/HEAD"]
+        if "/ledger/" in gitcli.run(words, cwd=at, check=False).line:
+            what = f"the default branch of {name} is a ledger, which everybody who clones it then checks out"
+            yield Check("default branch", "warning", what, "set another one there; push your own work first next time")
+    head = gitcli.run(["symbolic-ref", "--quiet", "HEAD"], cwd=at, check=False).line
+    if head.startswith("refs/heads/ledger/"):
+        what = "the ledger's branch is checked out here, and moves under the work tree with each checkpoint"
+        yield Check("work tree", "warning", what, "go back to your own branch: git switch NAME")
+
+
+def _at(found: GitDir) -> str:
+    return found.top or found.git_dir
+
+
+_CHECKS: tuple[tuple[str, Callable[[Ledger], Iterator[Check]]], ...] = (
+    ("programs", _programs),
+    ("ledger", _ledger),
+    ("key", _key_file),
+    ("log", _log),
+    ("size", _sizes),
+    ("remote", _remote),
+    ("git push", _pushes),
+    ("default branch", _default_branch),
+)
