@@ -237,6 +237,17 @@ def test_more_than_the_limit_is_not_checked_and_not_called_good(field: attacks.F
     assert [f.rule for f in found.findings] == ["not checked"]
 
 
+def test_under_another_trust_all_is_checked_once_and_the_verdict_is_remembered(
+    field: attacks.Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pins.save(field.home.pins, "main", field.pins().trust("SHA256:another"))
+    assert authority.assess(field.a.desk, field.tip, limit=2).chain == "unverifiable"
+    first, second = field.verify(), field.verify()
+    assert (first.since, second.since, second.checked) == ("", field.tip, 0)
+    monkeypatch.setattr(verify, "verify", None)  # a briefing asks for no verification any more
+    assert authority.assess(field.a.desk, field.tip, limit=2).chain == "verified"
+
+
 def test_a_remembered_tip_needs_no_cryptography(field: attacks.Field) -> None:
     code = (
         "import sys; from gitledger import authority, discover; book = discover.open(sys.argv[1]); "
