@@ -46,12 +46,6 @@ _KNOWN = (
         "allow pushes to ledger/* there without force, see docs/server.md",
     ),
     _Known(
-        r"deny(?:ing)? (?:non-fast-forward|deletes)|denyNonFastForwards",
-        NotAllowed,
-        "takes no push that is not a fast-forward",
-        "sync once more",
-    ),
-    _Known(
         r"Enter passphrase|passphrase|agent refused|sign_and_send_pubkey|communication with agent failed",
         NotAllowed,
         "wants a passphrase, and nobody is asked here",
