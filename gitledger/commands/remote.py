@@ -35,7 +35,10 @@ def deadline_option(function: F) -> F:
 
 @click.group()
 def command() -> None:
-    """Name the remote that the ledger is backed up to, or show how it stands with it."""
+    """Name the remote that the ledger is backed up to, or show it.
+
+    How this clone stands with it, and whether what it has now is right after it went back or was rewritten.
+    """
 
 
 @command.command("set")
