@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -95,23 +97,43 @@ def init(
     *,
     expect: str = "",
     mode: Literal["", "key", "git"] = "",
+    remote: str = "",
+    ask: bool = True,
+    heard: Callable[[str], None] | None = None,
+    progress: Callable[[str, int, int], None] = lambda phase, done, total: None,
     environ: Mapping[str, str] = os.environ,
     mint: Mint | None = None,
 ) -> genesis.Begun:
-    """Begin ledger `name` in the repository of `path`, or join the one whose branch is there already.
+    """Begin ledger `name` in the repository of `path`, or join the one that is here, or at the remote, already.
 
     `expect` (or GITLEDGER_EXPECT) is the fingerprint of the key that the ledger must have been begun with. `mode` is
-    kept as this clone's signing.mode.
+    kept as this clone's signing.mode, `remote` as its remote.name. Before a new root is made the remote is asked,
+    unless `ask` is false; then what git fetched of it before is all that is looked at.
     """
+    from gitledger import adopt, verify  # nobody else pays for them
+    from gitledger import remote as remotes
+
     found = genesis.check(gitdir.find(path), path, name)
     expect = expect or environ.get("GITLEDGER_EXPECT", "")
     expect = signing.read_fingerprint(expect) if expect else ""
     store = open_store(found, name)
-    genesis.compare(store, name, expect)  # before anything is written, a key for this user too
     policy, _ = config.load({}, found.common, environ)
     policy = policy._replace(signing=policy.signing._replace(mode=mode or policy.signing.mode))
+    # Before anything is written, a key for this user too.
+    tip, home = store.tip(), Home(gitdir.state(found.common), name)
+    chosen, line, elsewhere = adopt.which(found, remote, "") if remote else None, None, None
+    if tip is not None:
+        genesis.here(store, tip, name, expect)
+    elif not genesis.is_lost(home):
+        chosen = chosen or adopt.which(found, "", policy.remote.name)
+        if chosen and ask:
+            line = remotes.Line(found, chosen, name, time.monotonic() + policy.remote.deadline, heard)
+        hand = genesis.writer("new", signing.KeySigner(signing.default_key(environ)))
+        desk = Desk(store, home, hand, mint or Mint(), READERS, policy)
+        checks = verify.Ways(reopen=partial(open_store, found, name), progress=progress)
+        elsewhere = adopt.look(desk, found, line, chosen, expect, checks)
+
     new = git_signer(found) if policy.signing.mode == "git" else None
-    new = new or signing.KeySigner(policy.signing.key or signing.ensure_key(environ))
     me = identity.load(found.common)
     own = signers(found, me, name, policy, environ) if me else ()
     titled = title or os.path.basename(found.top) or name
@@ -121,8 +143,31 @@ def init(
     def settle() -> None:
         if mode:
             config.set_value(config.clone_path(found.common), "signing.mode", mode)
+        if remote:
+            config.set_value(config.clone_path(found.common), "remote.name", remote)
 
-    return genesis.begin(found, store, name, titled, mint or Mint(), own, new, another, expect=expect, settle=settle)
+    accepted = False
+    try:
+        new = new or signing.KeySigner(policy.signing.key or signing.ensure_key(environ))
+        begun = genesis.begin(
+            found,
+            store,
+            name,
+            titled,
+            mint or Mint(),
+            own,
+            new,
+            another,
+            expect=expect,
+            elsewhere=elsewhere,
+            settle=settle,
+        )
+        accepted = bool(begun.adopted)
+    finally:
+        if line and elsewhere:
+            adopt.let_go(line, elsewhere.tip if accepted else None)
+    named = bool(remote or policy.remote.name)
+    return replace(begun, remote=chosen.where if chosen else "", asked=line is not None, named=named)
 
 
 def new_key(writer: str, *, environ: Mapping[str, str] = os.environ) -> tuple[str, signing.Signer]:

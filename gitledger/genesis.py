@@ -49,8 +49,22 @@ class Founder:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A ledger that is not here yet, all of its `checked` commits found good; `where` as messages name it."""
+
+    tip: Oid
+    founder: Founder
+    checked: int
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
-    """What `init` tells: the branch, the ledger's uuid, this clone's writer and its key, and the first commit's."""
+    """What `init` tells: the branch, the ledger's uuid, this clone's writer and its key, and the first commit's.
+
+    Where it was taken over from elsewhere, `adopted` says from where, and `checked` how many commits were found good.
+    `remote` is what `asked`, `named` or not, tell of; "" for none.
+    """
 
     branch: str
     uuid: str
@@ -59,6 +73,11 @@ class Begun:
     commit: Oid
     founder: Founder
     joined: bool = False
+    adopted: str = ""
+    checked: int = 0
+    remote: str = ""
+    asked: bool = False
+    named: bool = False
 
 
 def check(gitdir: GitDir | None, path: str, name: str) -> GitDir:
@@ -92,6 +111,11 @@ def shown(path: str) -> str:
         return path  # the present folder is gone
 
 
+def is_lost(home: Home) -> bool:
+    """True where this clone has had the ledger: its log and its pins are here, whatever became of the branch."""
+    return os.path.isdir(home.wal) and pins.load(home.pins, home.name) is not None
+
+
 def writer_id(gitdir: GitDir) -> str | None:
     """This clone's writer id, or None where it has none yet; raise BadConfig for a damaged file."""
     mine = identity.load(gitdir.common)
@@ -104,14 +128,15 @@ def writer(id_: str, key: Signer, *spare: Signer) -> Writer:
 
 
 # ── first contact ────────────────────────────────────────────────────────────────────────────
-def founder(ledger_store: Store, tip: Oid, name: str) -> Founder:
+def founder(ledger_store: Store, tip: Oid, name: str, where: str = "") -> Founder:
     """What the ledger at `tip` is known by, its first commit's signature checked; raise NotAllowed for no ledger."""
-    branch = ledger_store.ref.removeprefix("refs/heads/")
+    branch = where or ledger_store.ref.removeprefix("refs/heads/")
     view = View(lambda path: objects.read(ledger_store.get, tip, path))
     if not view.manifest.uuid:
+        mend = "" if where else "rename it with git branch -m, or "
         raise NotAllowed(
-            f"the branch {branch} is there and holds no ledger; rename it with git branch -m, "
-            "or begin under another name: gitledger init --name NAME"
+            f"the branch {branch} is there and holds no ledger; {mend}"
+            "begin under another name: gitledger init --name NAME"
         )
     if view.manifest.name != name:
         raise NotAllowed(f"{branch} holds the ledger {view.manifest.name!r}, not {name!r}; put it back there")
@@ -122,7 +147,7 @@ def founder(ledger_store: Store, tip: Oid, name: str) -> Founder:
     words = commit.message.rstrip("\n").rpartition("\n\n")[2].splitlines()
     trailers = dict(row.split(": ", 1) for row in words if ": " in row)
     me, uuid = trailers.get("Ledger-Writer", ""), trailers.get("Ledger", "").partition(" ")[0]
-    record = _writer_record(ledger_store, oid, me)
+    record = writer_record(ledger_store, oid, me)
     if record is None or uuid != view.manifest.uuid or len(commit.signatures) != 1:
         raise NotAllowed(f"{branch} does not begin as a signed ledger does; look at its first commit: {oid[:12]}")
     payload = objects.signed_payload(ledger_store.get(oid).data)
@@ -130,23 +155,26 @@ def founder(ledger_store: Store, tip: Oid, name: str) -> Founder:
     return Founder(uuid, oid, me, signing.parse_public_key(record.text("public_key")).fingerprint)
 
 
-def compare(ledger_store: Store, name: str, expect: str) -> Founder | None:
-    """The ledger that is here, None for none; raise NotAllowed unless its first commit is by the key `expect`.
+def writer_record(ledger_store: Store, tip: Oid, writer: str) -> Record | None:
+    """The record of a writer's key, or None where the ledger has none."""
+    path = f"{layout.plain_stem(layout.writer_key(writer))}.json"
+    data = objects.read(ledger_store.get, tip, path)
+    return codec.read_record(data, path) if data else None
 
-    "" expects nothing.
-    """
-    branch = ledger_store.ref.removeprefix("refs/heads/")
-    tip = ledger_store.tip()
-    if tip is None:
-        if expect:
-            raise NotAllowed(f"there is no branch {branch} to compare with {expect}; fetch it, then run this again")
-        return None
-    found = founder(ledger_store, tip, name)
+
+def compare(found: Founder, branch: str, expect: str) -> None:
+    """Raise NotAllowed unless a ledger's first commit is by the key `expect`; "" expects nothing."""
     if expect and found.fingerprint != expect:
         raise NotAllowed(
             f"{branch} was begun with the key {found.fingerprint}, not with {expect}; nothing was written: "
             "ask the ledger's owner which of the two it is"
         )
+
+
+def here(ledger_store: Store, tip: Oid, name: str, expect: str) -> Founder:
+    """What the ledger that is here is known by; raise NotAllowed unless its first commit is by the key `expect`."""
+    found = founder(ledger_store, tip, name)
+    compare(found, ledger_store.ref.removeprefix("refs/heads/"), expect)
     return found
 
 
@@ -162,9 +190,12 @@ def begin(
     another: Callable[[str], tuple[str, Signer]],
     *,
     expect: str = "",
+    elsewhere: Found | None = None,
     settle: Callable[[], None] = lambda: None,
 ) -> Begun:
     """Make ledger `name` in this clone, or join the one whose branch is there; half-made files are taken back.
+
+    Where no branch is there, `elsewhere` is made it and joined.
 
     What an init that was killed left half-made is finished. `keys` are this clone's own, `new` is for a new writer;
     where that one was revoked, `another` makes a key file for the writer, and gives its path and signer. `settle` is
@@ -174,25 +205,29 @@ def begin(
     # Two at once would each make a ledger, and the second one's pins would name a commit that is no genesis.
     with lock.folder(gitdir.common, deadline=transaction.LOCK_DEADLINE):
         tip = ledger_store.tip()
-        first = compare(ledger_store, name, expect)
+        found = elsewhere if tip is None else None
+        first = here(ledger_store, tip, name, expect) if tip else found.founder if found else None
+        base = found.tip if found else tip
         fresh, fresh_wal = not os.path.isdir(home.state), not os.path.isdir(home.wal)
         mine = identity.load(gitdir.common)
-        record = _writer_record(ledger_store, tip, mine.id) if tip and mine else None
+        record = writer_record(ledger_store, base, mine.id) if base and mine else None
         key = _holding([*keys, new], record, pins.load(home.pins, name)) if record else None
         if not fresh_wal:
             _refuse_complete(home, ledger_store, tip, key is not None)
-        if tip is None:
-            _refuse_remote_root(gitdir, name)
         try:
             os.makedirs(home.state, mode=0o700, exist_ok=True)
             if mine is None or (record and key is None):
                 # A key that is gone, or revoked, takes its writer with it: nobody can sign for it.
-                mine, key = _new_writer(home, mint, new, _revoked(ledger_store, tip, home), another)
+                mine, key = _new_writer(home, mint, new, _revoked(ledger_store, base, home), another)
             wal.create(home.wal)
             settle()
             desk = Desk(ledger_store, home, writer(mine.id, key or [*keys, new][0]), mint)
-            return _join(desk, tip, first) if tip and first else _genesis(desk, name, title)
+            if found:
+                ledger_store.swap(found.tip, None, f"gitledger: taken over from {found.where}")
+            return _join(desk, base, first, found) if base and first else _genesis(desk, name, title)
         except BaseException as e:
+            if found and ledger_store.tip() == found.tip:
+                ledger_store.swap(None, found.tip, "gitledger: not joined")
             if ledger_store.tip() == tip:  # else the ledger is begun, and the next init finishes it
                 if fresh:
                     shutil.rmtree(home.state, ignore_errors=True)
@@ -202,13 +237,6 @@ def begin(
                 where = e.filename or home.state
                 raise CannotWrite(f"{where} cannot be written ({e.strerror}); mend its permissions") from e
             raise
-
-
-def _writer_record(ledger_store: Store, tip: Oid, writer: str) -> Record | None:
-    """The record of a writer's key, or None where the ledger has none."""
-    path = f"{layout.plain_stem(layout.writer_key(writer))}.json"
-    data = objects.read(ledger_store.get, tip, path)
-    return codec.read_record(data, path) if data else None
 
 
 def _holding(keys: Sequence[Signer], record: Record, pinned: pins.Pins | None) -> Signer | None:
@@ -257,7 +285,7 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
     at = desk.mint.at()
     named = tasks.title(title, "project title")
     project = Change({"title": named, "uuid": uuid, "name": name, "at": at})
-    records = {layout.PROJECT: project, layout.writer_key(desk.writer.id): _writer_change(desk)}
+    records = {layout.PROJECT: project, layout.writer_key(desk.writer.id): key_change(desk)}
     draft = Draft(desk.mint.id(), at, "ledger.created", records=records, data={"uuid": uuid, "name": name})
 
     def build(view: View) -> Plan:
@@ -276,22 +304,31 @@ def _genesis(desk: Desk, name: str, title: str) -> Begun:
     return Begun(_branch(desk), uuid, desk.writer.id, mine, written.commit, first)
 
 
-def _join(desk: Desk, tip: Oid, first: Founder) -> Begun:
+def _join(desk: Desk, tip: Oid, first: Founder, found: Found | None) -> Begun:
     me, uuid = desk.writer, first.uuid
     pinned = pins.load(desk.home.pins, desk.home.name) or pins.Pins(uuid, first.genesis)
     if (pinned.uuid, pinned.genesis) != (uuid, first.genesis):
         raise NotAllowed(f"{_branch(desk)} is another ledger than the one this clone has pinned; put that one back")
-    _pin(desk, replace(pinned.trust(me.key.fingerprint), founder=first.fingerprint))
+    pinned = replace(pinned.trust(me.key.fingerprint), founder=first.fingerprint)
+    if found:  # to believe one key more, this clone's own, takes nothing from what was found good
+        pinned = pinned.remember(tip)
+    _pin(desk, pinned)
     record = transaction.view_at(desk, tip).record(layout.writer_key(me.id))
     if record and record.get("fingerprint") == me.key.fingerprint:
         # This clone's own beginning, or joining, that was killed before its end: its key is in the ledger already.
-        return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, tip, first)
-    records = {layout.writer_key(me.id): _writer_change(desk)}
+        return _joined(desk, tip, first, found, joined=False)
+    records = {layout.writer_key(me.id): key_change(desk)}
     draft = Draft(desk.mint.id(), desk.mint.at(), "writer.joined", records=records)
     written = transaction.commit(desk, lambda view: Plan("key", (draft,), redact(f"Add writer {me.id}")))
     if written is None:
         raise AssertionError("a key plan always makes a commit")
-    return Begun(_branch(desk), uuid, me.id, me.key.fingerprint, written.commit, first, joined=True)
+    return _joined(desk, written.commit, first, found, joined=True)
+
+
+def _joined(desk: Desk, commit: Oid, first: Founder, found: Found | None, *, joined: bool) -> Begun:
+    from_, checked = (found.where, found.checked) if found else ("", 0)
+    me = desk.writer
+    return Begun(_branch(desk), first.uuid, me.id, me.key.fingerprint, commit, first, joined, from_, checked)
 
 
 def _pin(desk: Desk, what: pins.Pins) -> None:
@@ -299,7 +336,8 @@ def _pin(desk: Desk, what: pins.Pins) -> None:
         pins.save(desk.home.pins, desk.home.name, what)
 
 
-def _writer_change(desk: Desk) -> Change:
+def key_change(desk: Desk) -> Change:
+    """What a writer's record says of its key when it joins."""
     me = desk.writer
     return Change(
         {
@@ -322,17 +360,6 @@ def _new_writer(
     with lock.held(home.lock, deadline=transaction.LOCK_DEADLINE):
         identity.save(os.path.dirname(home.state), mine)
     return mine, key
-
-
-def _refuse_remote_root(gitdir: GitDir, name: str) -> None:
-    # A second root under the same name could never be merged with the first.
-    listed = gitcli.run(["for-each-ref", "--format=%(refname)", f"refs/remotes/*/ledger/{name}"], cwd=gitdir.top).line
-    for ref in listed.splitlines():
-        short = ref.removeprefix("refs/remotes/")
-        raise NotAllowed(
-            f"this project has a ledger at {short} already; take it over with: git branch ledger/{name} {short}, "
-            "then run gitledger init again"
-        )
 
 
 def _branch(desk: Desk) -> str:

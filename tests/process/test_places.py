@@ -225,7 +225,6 @@ def broken_config(tmp: Path) -> Path:
         (branch("ledger"), 73, "git branch -m ledger"),
         (branch("ledger/main"), 77, "holds no ledger"),
         (branch("ledger/main/x"), 73, "ledger/main/x"),
-        (remote_has_one, 77, "git branch ledger/main origin/ledger/main"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
