@@ -153,6 +153,8 @@ def _again(event: Event, names: Mapping[str, str], old: str, new: str) -> Draft:
         for field in ("by", "writer"):
             if records[key].set.get(field) == old:
                 records[key].set[field] = new
+        if layout.is_session(key):
+            records[key].set["by"] = new  # who says something of another writer's session takes it over
     task = names.get(event.task, event.task) if event.task else None
     return Draft(event.id, event.at, event.type, event.session, task, records, _renamed(event.data, names))
 
