@@ -226,6 +226,7 @@ WRITING = (
     ("trust", "revoke", "{}"),
     ("remote", "set", "{}"),
     ("remote", "show"),
+    ("doctor",),
     ("remote", "accept", "{}"),
     ("sync",),
     ("push",),
