@@ -167,7 +167,7 @@ class _Sync:
                 break
             self.ways.pause(attempt)
         raise TryAgain(
-            f"{self.line.remote.shown} moved {outcome.attempts} times while this clone tried to push; "
+            f"{self.line.remote.shown} was busy, or had moved on, each of {outcome.attempts} times this clone tried; "
             "its commits are kept here: sync again"
         )
 
@@ -192,7 +192,7 @@ class _Sync:
             self._went_back(theirs, seen)
         if not found.new:
             outcome.tip, outcome.same = ours, ours == theirs or self.ways.push
-            remote.move(line, line.seen, theirs)
+            self._accepted(theirs)
             return ours == theirs or not self.ways.push or self._push(outcome, ours, ours, theirs)
         order = self._verify_theirs(theirs, found)
         if not self.ways.pull:
@@ -223,7 +223,7 @@ class _Sync:
         if not self._move(new, ours, "merge"):
             return False
         outcome.tip, outcome.same = new, False
-        remote.move(line, line.seen, theirs)
+        self._accepted(theirs)
         return True
 
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:

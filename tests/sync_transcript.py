@@ -22,7 +22,7 @@ STEPS = (
     ("ben", "gitledger sync"),
     ("ada", "gitledger task add 'Opening hours'"),
     ("ada", "gitledger sync"),
-    ("ada", "gitledger task list"),
+    ("ada", "gitledger search hours"),
     ("ben", "gitledger sync"),
     ("ben", "gitledger remote show"),
 )

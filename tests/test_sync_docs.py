@@ -60,7 +60,7 @@ def test_the_page_says_how_long_a_sync_may_take_and_how_often_it_tries() -> None
     assert f"`remote.deadline` seconds ({Remote().deadline})" in SYNC
     assert sync.ATTEMPTS == 10
     assert "ten times at most" in SYNC
-    assert f"`moved {sync.ATTEMPTS} times`" in SYNC
+    assert f"`was busy, or had moved on, each of {sync.ATTEMPTS} times`" in SYNC
 
 
 def test_the_server_page_has_every_message_of_the_hook_and_no_other() -> None:
