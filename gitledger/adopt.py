@@ -56,9 +56,9 @@ def look(
     """
     found = ask(desk, line, expect, checks) if line else tracked(desk, gitdir, chosen, expect, checks)
     if expect and found is None:
-        at = f" nor at {line.remote.shown}" if line else ""
+        at = f" here nor at {line.remote.shown}" if line else ""
         raise NotAllowed(
-            f"there is no branch ledger/{desk.home.name} here{at} to compare with {expect}; "
+            f"there is no branch ledger/{desk.home.name}{at} to compare with {expect}; "
             "fetch it, then run this again"
         )
     return found

@@ -500,6 +500,7 @@ NEEDS_A_LEDGER = {
     "rebuild": "rebuild --check", "purge": "purge --secret-from /dev/null", "trust": "trust list",
     "config": "config list",
     "compaction": "compaction allow --once --reason x",
+    "remote": "remote show", "sync": "sync", "push": "push", "pull": "pull", "doctor": "doctor",
 }  # fmt: skip
 NEEDS_NONE = {"init", "hook", "schema", "demo", "completion"}
 
