@@ -64,7 +64,7 @@ _KNOWN = (
         "unlock the key if it has a passphrase (ssh-add), and see that the host knows it",
     ),
     _Known(
-        r"Permission denied \(|Permission to .* denied|\b40[13]\b|access denied|not allowed to push|"
+        r"Permission denied \(|Permission to .* denied|(?:error:|HTTP) 40[13]\b|access denied|not allowed to push|"
         r"remote: HTTP Basic: Access denied|DENIED|read access|write access|service not enabled|access not permitted",
         NotAllowed,
         "does not let this user in, or not write",
@@ -77,20 +77,26 @@ _KNOWN = (
         "set up a credential helper: git help credentials",
     ),
     _Known(
-        r"Could not resolve host|Name or service not known|Temporary failure in name resolution|"
-        r"Connection refused|Connection timed out|Operation timed out|unable to connect|Couldn't connect|"
-        r"Failed to connect|Network is unreachable|No route to host|Connection reset|Connection closed|"
-        r"early EOF|hung up unexpectedly|\b50[0-9]\b|unable to access",
-        TryAgain,
-        "cannot be reached",
-        "the ledger here is complete: sync when the network is back",
-    ),
-    _Known(
-        r"does not appear to be a git repository|no such repository|[Rr]epository .*not found|repository not exported|"
-        r"No such remote|not found\b|No such file or directory|'.*' does not exist",
+        r"does not appear to be a git repository|no such repository|repository not exported|[Rr]epository .*not found|"
+        r"No such remote|(?:error:|HTTP) 404\b|^fatal: .*not found$|'.*' does not exist",
         Missing,
         "is no git repository, or not one that this user may see",
         "check its address: git remote -v",
+    ),
+    _Known(
+        r"SSL certificate|certificate verif|[Ss]elf[- ]signed certificate|server certificate|SSL: no alternative",
+        NotAllowed,
+        "cannot prove by its certificate who it is",
+        "have the certificate mended, or its issuer known: git help config, http.sslCAInfo",
+    ),
+    _Known(
+        r"Could not resolve host|Name or service not known|Temporary failure in name resolution|"
+        r"Connection refused|Connection timed out|Operation timed out|unable to connect|Couldn't connect|"
+        r"Failed to connect|Network is unreachable|No route to host|Connection reset|Connection closed|"
+        r"early EOF|hung up unexpectedly|(?:error:|HTTP) (?:429|50[0-9])\b|unable to access",
+        TryAgain,
+        "cannot be reached",
+        "the ledger here is complete: sync when the network is back",
     ),
     _Known(r"[Nn]o space left|disk quota", IOFailed, "has no space left", "free some there"),
     _Known(
@@ -105,7 +111,7 @@ _KNOWN = (
         "sends objects that git refuses",
         "run git fsck there",
     ),
-    _Known(r"cannot lock ref|failed to update ref|lock", TryAgain, "is busy", "try again"),
+    _Known(r"cannot lock ref|failed to update ref|\block\b", TryAgain, "is busy", "try again"),
 )
 
 
@@ -121,7 +127,7 @@ def moved(said: str) -> bool:
 
 def of(said: str, remote: str, word: str) -> LedgerError:
     """The error for a conversation that failed: what is known of such words, and git's own complaint behind it."""
-    known = next((one for one in _KNOWN if re.search(one.words, said)), None)
+    known = next((one for one in _KNOWN if re.search(one.words, said, re.MULTILINE)), None)
     theirs = bare(complaint(said))
     if known is None:
         return IOFailed(f"git {word} with {remote} failed: {theirs}; nothing is lost here: mend that and sync again")

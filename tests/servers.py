@@ -234,16 +234,16 @@ def black_hole() -> Iterator[Server]:
             one.close()
 
 
-def children(session: str) -> list[str]:
-    """The command lines of this user's processes that name `session`, a word that only one test's have."""
-    if not sys.platform.startswith("linux"):
-        return []
+def children(word: str) -> list[str]:
+    """The command lines of this user's processes in whose words or environment `word` stands, but this one's."""
     found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
+    for folder in Path("/proc").iterdir() if sys.platform.startswith("linux") else ():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
-        if folder.name.isdigit() and int(folder.name) != os.getpid() and session in words:
-            found.append(words)
+        try:
+            words, environ = ((folder / name).read_bytes().decode(errors="replace") for name in ("cmdline", "environ"))
+        except OSError:
+            continue  # another user's, or gone
+        if word in words or word in environ:
+            found.append(words.replace("\0", " "))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -180,7 +181,23 @@ def test_without_ssh_keygen_a_signature_must_still_be_there(
     unsigned = a.git("commit-tree", a.tree(BRANCH), "-p", BRANCH, "-m", "unsigned")
     monkeypatch.setenv("PATH", str(tools))
     assert "is not signed" in pushed(a, f"{unsigned}:{BRANCH}")
+    bare.git("config", "gitledger.allowedSigners", str(tmp_path / "signers"))
+    assert "cannot be held against gitledger.allowedSigners" in pushed(a, BRANCH)
+    bare.git("config", "--unset", "gitledger.allowedSigners")
     assert pushed(a, BRANCH) == ""
+
+
+def test_another_kind_of_signature_is_no_way_round_the_servers_own_list(bare: Repo, a: Repo) -> None:
+    raw = a.git("cat-file", "commit", BRANCH)
+    forged = re.sub(r"gpgsig .*?END SSH SIGNATURE-----\n", PGP, raw, flags=re.DOTALL) + "\n"
+    new = a.git("hash-object", "-w", "-t", "commit", "--stdin", input=forged)
+    bare.git("config", "gitledger.allowedSigners", "/dev/null")
+    assert "cannot be held against gitledger.allowedSigners" in pushed(a, f"{new}:refs/heads/ledger/other")
+    bare.git("config", "--unset", "gitledger.allowedSigners")
+    assert pushed(a, f"{new}:refs/heads/ledger/other") == ""
+
+
+PGP = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iHUE\n -----END PGP SIGNATURE-----\n"
 
 
 def test_sync_tells_what_the_hook_says(bare: Repo, a: Repo) -> None:

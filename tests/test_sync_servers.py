@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from gitledger import briefing, config, discover, layout, remote, sync, tasks
-from gitledger.errors import BadConfig, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
+from gitledger.errors import BadConfig, BadData, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.ledger import Ledger
 from gitledger.render import briefing as page
 from gitledger.render import status
@@ -176,6 +177,34 @@ def said(repo: Repo, *words: str, status: int = 0) -> Said:
     assert made.status == status, made
     assert status == 0 or (made.out, made.err.count("\n")) == ("", 1), made
     return made
+
+
+# ── which remote ─────────────────────────────────────────────────────────────────────────────
+ADDRESSES = ("/srv/x.git", "./x", "../x", "ada@example.org:x.git", "work:x.git", "https://example.org/x.git")
+STRANGE = (
+    "",
+    "-x",
+    "--upload-pack=x",
+    "-oX:x",
+    "ext::sh -c x",
+    "fd::3",
+    "a b",
+    "x\ny",
+    "..",
+    "a..b",
+    "x.lock",
+    "ftp://x/y",
+)
+
+
+def test_a_remote_is_a_name_or_an_address_and_nothing_that_git_would_take_for_more() -> None:
+    assert remote.read("origin").named
+    for text in (*ADDRESSES, "ssh://git@example.org:22/x.git", "http://[::1]:80/x", "file:///srv/x.git"):
+        assert not remote.read(text).named
+        assert remote.read(text).slug.startswith("url-")
+    for text in STRANGE:
+        with pytest.raises(BadData, match="neither a git remote's name nor an address"):
+            remote.read(text)
 
 
 # ── both ways ────────────────────────────────────────────────────────────────────────────────
@@ -465,9 +494,14 @@ def test_a_server_that_says_nothing_is_left_at_the_deadline_with_no_child(
     with servers.black_hole() as hole:
         word = f"{pair.a.path.parent.name}-hole"
         pair.remotes(f"{scheme}://{hole.base}/{word}.git")
-        refused(pair, TryAgain, "did not answer within the time", deadline=0.7)
+        under_way: list[str] = []
+        look = threading.Timer(0.7, lambda: under_way.extend(servers.children(word)))
+        look.start()
+        refused(pair, TryAgain, "did not answer within the time", deadline=1.5)
+        look.join()
         assert hole.log
-        assert servers.children(hole.base.rpartition(":")[2]) == []
+        assert under_way
+        assert servers.children(word) == []
 
 
 def test_a_host_that_cannot_be_reached_is_told_as_that(pair: Pair) -> None:
