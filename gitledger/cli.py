@@ -46,7 +46,7 @@ COMMANDS: dict[str, str] = {
     "trust": "List, add and revoke the keys that this machine believes.",
     "fsck": "Check documents and journals against records.",
     "rebuild": "Make the whole tree from the journal alone.",
-    "doctor": "Look at this machine's set-up, and say what will bite.",
+    "doctor": "Look at this machine's set-up.",
     "purge": "Take a secret that got through out of this clone's ledger.",
     "compaction": "Let one compaction through where no checkpoint can be made.",
     "hook": "Take an agent's event; its payload is on stdin.",

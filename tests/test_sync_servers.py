@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -500,7 +501,7 @@ def test_a_server_that_says_nothing_is_left_at_the_deadline_with_no_child(
         refused(pair, TryAgain, "did not answer within the time", deadline=1.5)
         look.join()
         assert hole.log
-        assert under_way
+        assert under_way or not sys.platform.startswith("linux")
         assert servers.children(word) == []
 
 
