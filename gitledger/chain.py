@@ -131,6 +131,10 @@ class Judge:
         """Which number comes next: of the writer's commits and events, of its checkpoints and handovers."""
         found = []
         writer, tail = look.writer, state.tails.get(look.writer, Tail())
+        if look.kind == "merge":  # it adds no event, so it stands where its writer stood
+            if (look.n, *look.journal) != (tail.n, tail.seq, tail.last):
+                found.append(("seq", f"it is a merge that names commit {look.n} of writer {writer}, not {tail.n}"))
+            return found
         highest = max(self.newest.get(writer, 0), tail.n)
         if look.n <= highest:
             found.append(("repeated", f"it is commit {look.n} of writer {writer}, which there is already"))
