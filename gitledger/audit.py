@@ -61,7 +61,7 @@ def _chain(
     get: Get, start: Oid, writer: str, ids: set[bytes], faults: list[Finding], since: Tail
 ) -> Iterator[tuple[Event, bytes]]:
     seq, lamport, prev, lost = since.seq, 0, since.last, 0
-    for segment in _whole(_behind(get, start, writer, faults, since.segments), faults, since.segments):
+    for segment in _whole(behind(get, start, writer, faults, since.segments), faults, since.segments):
         try:
             data = get(segment.oid).data
         except LedgerError as e:
@@ -89,7 +89,7 @@ def _chain(
             yield event, line
 
 
-def _behind(get: Get, start: Oid, writer: str, faults: list[Finding], first: int) -> Iterable[Segment]:
+def behind(get: Get, start: Oid, writer: str, faults: list[Finding], first: int) -> Iterable[Segment]:
     """The segments from number `first` on, in order; of the folders before it none is read but the first one's."""
     if not first:
         return reading.segments(get, start, writer, faults)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from functools import lru_cache
 from typing import Any
 
 from gitledger.errors import BadData
@@ -17,6 +18,8 @@ from gitledger.model import Change, Event, Field, Json, Record, Stamp
 VERSION = 1
 """The `v` of every event; a reader that meets a higher one says so and changes nothing."""
 
+REMEMBERED = 4_096
+"""Bytes of a line up to which its event is kept for a while, for whoever reads it again."""
 NESTING = 64
 """How deep the JSON of a ledger may be nested; what folds and renders it goes down by recursion."""
 BIGGEST = 2**53
@@ -151,17 +154,29 @@ def event_value(line: bytes, where: str) -> dict[str, Json]:
 
 def read_line(line: bytes, where: str) -> tuple[Event, bool]:
     """What `read_event` reads, and whether the line is the canonical one of its event, for whoever checks very many."""
-    value = _quick(line)
-    if value is not None and line.count(b"[") + line.count(b"{") <= NESTING:
-        # Equal bytes leave no room for a key that stands twice, nor for half a character.
-        text = _ENCODE(value)
-        if len(text) < len(line) and text.encode("utf-8", "replace") + b"\n" == line:
-            value["records"] = {
-                key: Change(change.get("set", {}), change.get("items", {})) for key, change in value["records"].items()
-            }
-            return Event(**value), True
+    found = _canonical(line) if len(line) > REMEMBERED else _remembered(line)
+    if found is not None:
+        return found, True
     event = read_event(line, where)
     return event, event_line(event) == line
+
+
+def _canonical(line: bytes) -> Event | None:
+    """The event of a line that is its canonical one; None for any other line."""
+    value = _quick(line)
+    if value is None or line.count(b"[") + line.count(b"{") > NESTING:
+        return None
+    # Equal bytes leave no room for a key that stands twice, nor for half a character.
+    text = _ENCODE(value)
+    if len(text) >= len(line) or text.encode("utf-8", "replace") + b"\n" != line:
+        return None
+    value["records"] = {
+        key: Change(change.get("set", {}), change.get("items", {})) for key, change in value["records"].items()
+    }
+    return Event(**value)
+
+
+_remembered = lru_cache(maxsize=2_048)(_canonical)  # a sync folds what it has just compared
 
 
 def _quick(line: bytes) -> dict[str, Json] | None:

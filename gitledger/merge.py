@@ -6,12 +6,13 @@ merge adds no event of its own. Cost follows what one side has and the other lac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gitledger import audit, layout, objects
+from gitledger import audit, codec, layout, objects, reading
 from gitledger.errors import BadData, NotAllowed
-from gitledger.model import Event, Field, Finding, Json, Key, Oid, Stamp
+from gitledger.model import Change, Field, Finding, Json, Key, Oid, Stamp
 from gitledger.objects import FOLDER, Get, Object, TreeEntry
 from gitledger.store import Store
 from gitledger.view import Manifest, Tail, read_manifest
@@ -20,6 +21,7 @@ MOST_CONFLICTS = 100
 """Fields set on both sides that one merge names; what is set is kept, however many they are."""
 
 _JUDGED = frozenset("TDBQAN")
+_MAY_SAY = re.compile(rb'"(?:[TDBQAN]-[0-9]+@[a-z0-9]+|worktree:[^"]+|project|config)":')  # a key of what is judged
 _MECHANICAL = frozenset(("at", "by", "slug", "writer", "checkpoint", "missing", "links"))
 
 
@@ -66,13 +68,12 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
     scratch = audit.Scratch(store.get)
     try:
         union = _union(scratch, a, b, store.algorithm)
-        faults: list[Finding] = []
-        news = _news(store.get, a, b, faults)
+        news = _news(store.get, a, b)
         # From the side that has more: what the other one has besides is folded into it.
         base = a if news[0].events >= news[1].events else b
         with audit.remade(_Front(scratch.get, store.algorithm), union, base) as made:
-            if made.faults or faults:
-                fault = (made.faults or faults)[0]
+            if made.faults:
+                fault = made.faults[0]
                 raise BadData(f"{fault.where}: {fault.what}; nothing was merged: {fault.mend}")
             bring = (*made.objects.below(made.tree),)
             have = {oid for oid, _ in bring}
@@ -85,17 +86,29 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
 def apart(store: Store, ours: Oid, theirs: Oid) -> Apart:
     """What two commits' sides set, not knowing of each other; for a merge that somebody else has made."""
     a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
-    return _apart(*_news(store.get, a, b, []))
+    return _apart(*_news(store.get, a, b))
 
 
-def _news(get: Get, a: Oid, b: Oid, faults: list[Finding]) -> tuple[_Side, _Side]:
+def _news(get: Get, a: Oid, b: Oid) -> tuple[_Side, _Side]:
     mine, other = _manifest(get, a), _manifest(get, b)
     common = {
-        writer: _shorter(mine.writers.get(writer, Tail()), other.writers.get(writer, Tail()))
+        writer: min(_tail(mine, writer), _tail(other, writer), key=lambda tail: tail.seq)
         for writer in mine.writers.keys() | other.writers.keys()
     }
-    one, two = (_Side.of(audit.chained(get, tree, faults, common)) for tree in (a, b))
+    one, two = (_Side.of(_events(get, tree, common)) for tree in (a, b))
     return one, two
+
+
+def _tail(manifest: Manifest, writer: str) -> Tail:
+    return manifest.writers.get(writer, Tail())
+
+
+def _events(get: Get, tree: Oid, since: dict[str, Tail]) -> Iterator[bytes]:
+    """The journal lines of a side that was found good, behind where the writers' journals are common."""
+    faults: list[Finding] = []
+    for writer, start in reading.writers(get, tree, faults).items():
+        for segment in audit.behind(get, start, writer, faults, since[writer].segments if writer in since else 0):
+            yield from reading.lines(get(segment.oid).data)
 
 
 def _manifest(get: Get, tree: Oid) -> Manifest:
@@ -103,10 +116,6 @@ def _manifest(get: Get, tree: Oid) -> Manifest:
     if data is None:
         raise BadData(f"the tree {tree[:12]} holds no {layout.MANIFEST}: it is no ledger's")
     return read_manifest(data)
-
-
-def _shorter(a: Tail, b: Tail) -> Tail:
-    return a if a.seq <= b.seq else b
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,24 +175,30 @@ class _Side:
     active: dict[Key, tuple[Key, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, events: Iterable[tuple[Event, bytes]]) -> _Side:
+    def of(cls, lines: Iterable[bytes]) -> _Side:
         side = cls()
-        for event, _ in events:
+        for line in lines:
             side.events += 1
+            if not _MAY_SAY.search(line):  # a turn, most often
+                continue
+            event = codec.read_event(line, "a journal line")
             for key, change in event.records.items():
                 if key.startswith("worktree:") and "active" in change.set:
                     side.active[key] = (change.set["active"], event.writer)
-                if key[:1] not in _JUDGED and key != layout.PROJECT and key != layout.CONFIG:
-                    continue
-                for name, value in change.set.items():
-                    if _is_said(name):
-                        side.fields[key, name] = (value, event.stamp)
-                for listed, items in change.items.items():
-                    for item, values in items.items():
-                        for name, value in values.items():
-                            if _is_said(name):
-                                side.fields[key, f"{listed}.{item}.{name}"] = (value, event.stamp)
+                if key[:1] in _JUDGED or key in (layout.PROJECT, layout.CONFIG):
+                    side.note(key, change, event.stamp)
         return side
+
+    def note(self, key: Key, change: Change, stamp: Stamp) -> None:
+        """What one event sets of one record, where it is the latest."""
+        said = dict(change.set)
+        for listed, items in change.items.items():
+            for item, values in items.items():
+                said |= {f"{listed}.{item}.{name}": value for name, value in values.items()}
+        for name, value in said.items():
+            before = self.fields.get((key, name))
+            if _is_said(name.rpartition(".")[2]) and (before is None or before[1] < stamp):
+                self.fields[key, name] = (value, stamp)
 
 
 def _is_said(field: str) -> bool:

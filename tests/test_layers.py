@@ -209,6 +209,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("changeset", "transaction"): "it is a plan for a transaction",
     ("doctor", "ledger"): "a ledger's set-up is looked at through itself",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
+    ("merge", "reading"): "what each side said is read from its journal",
     ("sync", "ancestry"): "what is new is what is verified",
     ("sync", "ledger"): "what is pending here is committed before it is pushed",
     ("sync", "merge"): "fetching, verifying, merging and pushing are one command",
