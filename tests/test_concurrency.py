@@ -146,6 +146,47 @@ def test_a_session_of_a_work_tree_that_is_gone_is_recovered_by_what_was_recorded
 
 
 # ── the log's order ──────────────────────────────────────────────────────────────────────────
+
+
+# ── work trees that move or go ───────────────────────────────────────────────────────────────
+def test_the_handover_of_a_work_tree_that_was_removed_is_found_from_another_one_on_its_branch(
+    repo: Repo, tmp_path: Path
+) -> None:
+    begin(repo)
+    side = linked(repo, tmp_path / "side", "topic")
+    book = again(side)
+    key = do(book, tasks.add, "Work on the side")
+    do(book, tasks.start, key)
+    do(book, tasks.set_next, key, "Go on here")
+    name = book.write_handover().name
+    do(book, entries.note, "Said last", None)
+    repo.git("worktree", "remove", "--force", str(side.path))
+    other = again(linked_at(repo, tmp_path / "other", "topic"))
+    assert chosen(other) == (name, 1)
+    assert [row["title"] for _, row in other.view().walk(layout.NOTE)] == ["Said last"]  # pending lines are the clone's
+
+
+def test_a_work_tree_that_was_moved_keeps_its_task_and_its_handover(repo: Repo, tmp_path: Path) -> None:
+    begin(repo)
+    side = linked(repo, tmp_path / "side", "topic")
+    book = again(side)
+    key = do(book, tasks.add, "Work on the side")
+    do(book, tasks.start, key)
+    name = book.write_handover().name
+    repo.git("worktree", "move", str(side.path), str(tmp_path / "moved"))
+    moved = again(Repo(tmp_path / "moved", repo._clock))
+    assert chosen(moved) == (name, 0)
+    assert tasks.active(moved.view(), moved.desk.writer.id, moved.gitdir.worktree) == key
+    do(moved, entries.note, "Goes on", None)
+    moved.checkpoint()
+
+
+def linked_at(repo: Repo, path: Path, branch: str) -> Repo:
+    """A linked work tree at `path` on a branch that is there."""
+    repo.git("worktree", "add", "-q", str(path), branch)
+    return Repo(path, repo._clock)
+
+
 def test_commands_keep_their_order_while_a_stopped_process_holds_the_log(repo: Repo) -> None:
     book = begin(repo)
     key = str(do(book, tasks.add, "First added, then started"))
