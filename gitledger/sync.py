@@ -29,10 +29,10 @@ from gitledger.view import View, read_manifest
 ATTEMPTS = 10
 """How often a push is tried where other machines were faster."""
 SHOWN = 200
+"""Bytes of a value that was overtaken, as it is kept for a person to see."""
 GONE = "gone"
 """The word in a commit's place for a remote that may have no ledger."""
 OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""Bytes of a value that was overtaken, as it is kept for a person to see."""
 MERGES_READ = 50
 """Merges made elsewhere that are looked through for fields set twice, the newest ones."""
 
@@ -60,18 +60,23 @@ class Ways:
     heard: Callable[[str], None] | None = None
     progress: verify.Progress = lambda phase, done, total: None
     reopen: Callable[[], Store] | None = None
-    pause: Callable[[int], None] = lambda tried: time.sleep(random.uniform(0.05, 0.1 * 2 ** min(tried, 6)))  # noqa: S311
+    pause: Callable[[int], None] = lambda tried: time.sleep(backoff(tried))
+
+
+def backoff(tried: int, between: Callable[[float, float], float] = random.uniform) -> float:
+    """Seconds to wait after so many attempts; `between` chooses, so that machines that met do not meet again."""
+    return between(0.05, 0.1 * 2 ** min(tried, 6))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a sync did: commits that came and went, the tip of both sides now, and what a person should look at."""
+    """What a sync did: commits that came and went, the tips of both sides now, and what a person should look at."""
 
     tip: Oid
+    there: Oid = ""
     fetched: int = 0
     pushed: int = 0
     merged: bool = False
-    same: bool = True
     journalled: int = 0
     attempts: int = 0
     parted: rejournal.Parted | None = None
@@ -98,7 +103,7 @@ def sync(ledger: Ledger, to: Remote, ways: Ways = Ways()) -> Outcome:
         except LedgerError as e:
             syncstate.save(home.state, home.name, replace(one.state, failed=str(e)))
             raise
-        syncstate.save(home.state, home.name, replace(one.state, refused=(), tip=outcome.tip))
+        syncstate.save(home.state, home.name, replace(one.state, refused=(), tip=outcome.there))
         outcome.findings = syncstate.standing(syncstate.load(home.state, home.name), ledger.view())
         return outcome
 
@@ -191,7 +196,7 @@ class _Sync:
         if seen and seen != theirs and not forward and not remote.contains(line, theirs, seen):
             self._went_back(theirs, seen)
         if not found.new:
-            outcome.tip, outcome.same = ours, ours == theirs or self.ways.push
+            outcome.tip, outcome.there = ours, theirs
             self._accepted(theirs)
             return ours == theirs or not self.ways.push or self._push(outcome, ours, ours, theirs)
         order = self._verify_theirs(theirs, found)
@@ -202,7 +207,7 @@ class _Sync:
         if forward:
             if not self._move(theirs, ours, "fast-forward"):
                 return False
-            outcome.tip, outcome.fetched = theirs, outcome.fetched + len(order)
+            outcome.tip, outcome.there, outcome.fetched = theirs, theirs, outcome.fetched + len(order)
             self._found(order)
             self._accepted(theirs)
             return True
@@ -222,7 +227,7 @@ class _Sync:
             return self._push(outcome, new, ours, theirs)
         if not self._move(new, ours, "merge"):
             return False
-        outcome.tip, outcome.same = new, False
+        outcome.tip, outcome.there = new, theirs
         self._accepted(theirs)
         return True
 
@@ -235,7 +240,7 @@ class _Sync:
         if new != ours and not self._move(new, ours, "merge"):
             return False  # the remote has it; what this clone committed meanwhile is merged with it next
         self._accepted(new)
-        outcome.tip = new
+        outcome.tip = outcome.there = new
         return True
 
     def _accepted(self, tip: Oid) -> None:

@@ -108,7 +108,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover"}),
-    frozenset({"", "__main__", "cli", "commands", "hooks", "terminal"}),
+    frozenset({"", "__main__", "cli", "commands", "hooks", "progress", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 

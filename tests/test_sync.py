@@ -253,7 +253,8 @@ def test_pull_alone_pushes_nothing(pair: Fleet) -> None:
     sync.sync(a, ORIGIN)
     b.checkpoint()
     made = sync.sync(b, ORIGIN, sync.Ways(push=False))
-    assert (made.merged, made.same, made.pushed) == (True, False, 0)
+    assert (made.merged, made.there, made.pushed) == (True, a.tip(), 0)
+    assert [f.rule for f in gather(_named(b)).findings] == ["not pushed"]
     assert remote.branches(_line(b))["refs/heads/ledger/main"] == a.tip()
     sync.sync(b, ORIGIN)
     assert remote.branches(_line(b))["refs/heads/ledger/main"] == b.tip()

@@ -63,7 +63,7 @@ def command(
     the key's fingerprint is printed. Whose words this machine believes is another matter: see gitledger trust.
     """
     from gitledger import discover
-    from gitledger.commands.remote import Progress
+    from gitledger.progress import Progress
 
     progress = Progress()
     try:

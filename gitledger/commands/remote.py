@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from gitledger.remote import Remote
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-QUIET = 1.0
-"""Seconds before a person at a terminal is told how far it is."""
 
 
 def deadline_option(function: F) -> F:
@@ -169,6 +165,7 @@ def run(
     from functools import partial
 
     from gitledger import discover, sync
+    from gitledger.progress import Progress
 
     ledger = opened(ctx)
     to = named(ledger)
@@ -206,42 +203,7 @@ def told(made: sync.Outcome, where: str) -> str:
     did += ["merged"] if made.merged else []
     did += [f"{counted(made.pushed, 'commit')} pushed"] if made.pushed else []
     rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; {where} and this clone have the same ledger."]
-    if not made.same:
+    if made.there != made.tip:
         rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; this clone has more than {where}."]
     rows += [f"{line(f.rule)}: {line(f.where, 100)}: {line(f.what, 300)}; {line(f.mend, 200)}" for f in made.findings]
     return "\n".join(rows)
-
-
-class Progress:
-    """One line on a terminal's stderr, from the first second on; nothing anywhere else."""
-
-    def __init__(self) -> None:
-        self.on = sys.stderr.isatty()
-        self._next = time.monotonic() + QUIET
-        self._shown = False
-
-    def heard(self, said: str) -> None:
-        """What git says of its own progress."""
-        rows = [row.strip() for row in said.replace("\r", "\n").split("\n") if row.strip()]
-        if rows:
-            self._say(rows[-1])
-
-    def tell(self, phase: str, done: int, total: int) -> None:
-        """How far verification is."""
-        self._say(f"{done:,} of {total:,} commits checked" if phase == "commits" else "comparing with the journals")
-
-    def _say(self, text: str) -> None:
-        from gitledger.render.text import line
-
-        now = time.monotonic()
-        if not self.on or now < self._next:
-            return
-        self._next, self._shown = now + 0.1, True
-        sys.stderr.write(f"\r\x1b[K{line(text, 100)}")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,34 +17,6 @@ if TYPE_CHECKING:
 
 PRINTED = 1_000
 """How many findings are printed; beyond that they are counted."""
-
-QUIET = 1.0
-"""Seconds before a person at a terminal is told how far it is."""
-
-
-class Progress:
-    """One line on a terminal's stderr, from the first second on; nothing anywhere else."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + QUIET if sys.stderr.isatty() else float("inf")
-        self._shown = False
-        self._phase = ""
-
-    def tell(self, phase: str, done: int, total: int) -> None:
-        """Show how far it is, ten times a second at most."""
-        now = time.monotonic()
-        if now < self._next and not (self._shown and phase != self._phase):
-            return
-        self._next, self._shown, self._phase = now + 0.1, True, phase
-        said = f"{done:,} of {total:,} commits checked" if phase == "commits" else "comparing the tip with its journals"
-        sys.stderr.write(f"\r\x1b[K{said}")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 @click.command()
@@ -65,6 +35,7 @@ def command(ctx: click.Context, full: bool, as_json: bool) -> int:
     PARTIAL means that a part of the history is not here. Exit code 1 where anything is found.
     """
     from gitledger import verify
+    from gitledger.progress import Progress
     from gitledger.render.text import line
 
     words: Words = ctx.obj
