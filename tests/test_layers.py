@@ -107,8 +107,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "verify",
         }
     ),
-    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover"}),
-    frozenset({"", "__main__", "cli", "commands", "hooks", "progress", "terminal"}),
+    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "progress"}),
+    frozenset({"", "__main__", "cli", "commands", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 
