@@ -1,4 +1,4 @@
-"""Several processes on one clone, beside gc, a stopped holder of the lock and killed ones: the short form of `stampede`."""
+"""Several processes on one clone, beside gc, a stopped holder of the lock and killed ones: `stampede` in short."""
 
 from __future__ import annotations
 
