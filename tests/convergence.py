@@ -264,11 +264,7 @@ def main() -> int:
     begun = time.monotonic()
     for seed in range(given.first, given.first + given.runs):
         with tempfile.TemporaryDirectory() as folder:
-            home = Path(folder) / "home"
-            home.mkdir()
-            for name in [name for name in os.environ if name.startswith(sealed.DROPPED_PREFIXES)]:
-                del os.environ[name]
-            os.environ.update(sealed.sealed_environment(home, os.environ))
+            sealed.seal_process(Path(folder))
             try:
                 made = run(Path(folder) / "work", seed, steps=given.steps)
             except BaseException:

@@ -16,6 +16,8 @@ from pathlib import Path
 EPOCH = 1_790_000_000
 """The date of the first commit that a test makes, in seconds; each later one is a minute younger."""
 STEP = 60
+LONG = bool(os.environ.get("GITLEDGER_LONG"))
+"""True where the long forms of tests run too, as `.ci/run` has it: more kills, and every program started anew."""
 DROPPED_PREFIXES = ("GIT_", "GITLEDGER_", "XDG_", "LC_")
 DROPPED = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "LANGUAGE", "LANG", "EMAIL")
 
@@ -37,6 +39,15 @@ def sealed_environment(home: Path, outside: Mapping[str, str]) -> dict[str, str]
         "LC_ALL": "C",
         "TZ": "UTC",
     }
+
+
+def seal_process(folder: Path) -> None:
+    """Let this whole process, and its children, live in a new home in `folder`: for what runs outside of pytest."""
+    home = folder / "home"
+    home.mkdir()
+    sealed = sealed_environment(home, os.environ)
+    os.environ.clear()
+    os.environ.update(sealed)
 
 
 def git(

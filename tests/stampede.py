@@ -166,11 +166,7 @@ def main() -> int:
     words.add_argument("--checkpoints", type=int, default=50)
     given = words.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        home.mkdir()
-        for name in [name for name in os.environ if name.startswith(sealed.DROPPED_PREFIXES)]:
-            del os.environ[name]
-        os.environ.update(sealed.sealed_environment(home, os.environ))
+        sealed.seal_process(Path(folder))
         told = run(Path(folder), given.processes, given.events, given.checkpoints)
     print(
         f"{given.processes} processes: {told.events:,} events and {told.checkpoints:,} checkpoints in "
