@@ -33,7 +33,8 @@ _PLAIN = {  # a commit as gitledger writes it, up to its message; any other is r
     )
     for name, digits, header in (("sha1", 40, "gpgsig"), ("sha256", 64, "gpgsig-sha256"))
 }
-_OPENPGP = "-----BEGIN PGP SIGNATURE-----"
+_OTHERS = ("-----BEGIN PGP SIGNATURE-----", "-----BEGIN SIGNED MESSAGE-----")
+"""What signatures begin with that only whoever knows the writer's key can check."""
 
 
 @dataclass(slots=True)
@@ -131,7 +132,7 @@ class Eye(Folders):
         if found[0][0] != ("gpgsig" if self.store.algorithm == "sha1" else "gpgsig-sha256"):
             look.faults.append(("signature", f"its signature is in the header {found[0][0]}"))
             return
-        if found[0][1].startswith(_OPENPGP):
+        if found[0][1].startswith(_OTHERS):
             look.armored = found[0][1]
             return
         self._signed(look, objects.signed_payload(data), found[0][1])
@@ -202,7 +203,9 @@ class Eye(Folders):
                 look.faults.append(("merge", f"it adds {_shown(path)}, which is in neither parent"))
         if look.faults:
             return
-        with audit.remade(self.store, look.tree, trees[0]) as made:
+        # Over the parent that lacks less of it, which of many writers' parents is the other ones'.
+        base = trees[0] if len(added[0]) <= len(added[1]) else trees[1]
+        with audit.remade(self.store, look.tree, base) as made:
             if made.faults:
                 look.faults.append(("merge", f"its journals cannot be folded: {made.faults[0].what}"))
             elif made.tree != look.tree:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gitledger import gitcli, openpgp, signing
-from gitledger.errors import BadConfig, BadData, BadSignature, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
+from gitledger import certificates, cms, gitcli, openpgp, signing
+from gitledger.errors import BadConfig, BadData, BadSignature, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.signing import NAMESPACE, PublicKey
 
 DEADLINE = 15.0
@@ -25,6 +25,14 @@ _LITERAL = re.compile(r"(?:key::)?((?:ssh-|ecdsa-|sk-)[a-z0-9@.-]+ .*)", re.DOTA
 _STRONG = frozenset(("8", "9", "10", "11"))  # SHA-256, 384, 512, 224; a forger can choose two texts for an older one
 _WHY: tuple[tuple[str, type[LedgerError], str], ...] = (
     ("No secret key", Missing, "its secret key is not here: import it, or set user.signingkey to another"),
+    (
+        "No public key",
+        Missing,
+        "no such certificate with its key is here: import it, or set user.signingkey to another",
+    ),
+    ("Ambiguous name", BadConfig, "several fit that name: set user.signingkey to the fingerprint of one"),
+    ("Not trusted", NotAllowed, "gpgsm does not trust its root: see `gpgsm --list-chain`, then mark it as trusted"),
+    ("ertificate expired", NotAllowed, "it has expired: renew it, or set user.signingkey to another"),
     ("No private key found", Missing, "its private key is not in the agent: add it with ssh-add"),
     ("communication with agent failed", Missing, "no ssh-agent answers: start one, or name a private key file"),
     ("Could not open a connection", Missing, "no ssh-agent answers: start one, or name a private key file"),
@@ -65,12 +73,12 @@ class GitSigner:
     def sign(self, payload: bytes) -> str:
         """See Signer."""
         found = settings(self.place, self.chosen)
-        return _sign_ssh(found, payload) if found.format == "ssh" else _sign_openpgp(found, payload)
+        return _WAYS[found.format].sign(found, payload)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What git would sign with: format `ssh` or `openpgp`, the program, and the key as it is named there."""
+    """What git would sign with: format `ssh`, `openpgp` or `x509`, the program, and the key as it is named there."""
 
     format: str
     program: str
@@ -85,16 +93,14 @@ def settings(place: str, chosen: str = "") -> Settings:
     rows = (row.partition("\n") for row in answer.out.decode("utf-8", "surrogateescape").split("\0") if row)
     values = {name: value for name, _, value in rows}
     kind = values.get("gpg.format", "openpgp").lower()
-    if kind == "x509":
-        raise Unsupported("gpg.format is x509, not supported yet; set it to ssh or openpgp, or signing.mode to key")
-    if kind not in ("ssh", "openpgp"):
-        raise BadConfig(f"gpg.format is {kind[:40]!r}; set it to ssh or openpgp: git config gpg.format ssh")
+    if kind not in _WAYS:
+        raise BadConfig(f"gpg.format is {kind[:40]!r}; set it to ssh, openpgp or x509: git config gpg.format ssh")
     program = values.get(f"gpg.{kind}.program") or (values.get("gpg.program", "") if kind == "openpgp" else "")
-    program = os.path.expanduser(program) or {"ssh": "ssh-keygen", "openpgp": "gpg"}[kind]
+    program = os.path.expanduser(program) or _WAYS[kind].program
     key = chosen or values.get("user.signingkey", "")
     if not key and kind == "ssh" and (command := values.get("gpg.ssh.defaultkeycommand", "")):
         key = _ask(command, place)
-    if not key and kind == "openpgp":
+    if not key and kind != "ssh":
         key = _committer(place)
     if not key:
         raise BadConfig("git has no key to sign with; name one: git config user.signingkey KEY")
@@ -103,12 +109,15 @@ def settings(place: str, chosen: str = "") -> Settings:
 
 def identity(found: Settings) -> PublicKey:
     """The public key that such a configuration signs with."""
-    return _ssh_identity(found) if found.format == "ssh" else _openpgp_identity(found)
+    return _WAYS[found.format].identity(found)
 
 
 # ── checking ─────────────────────────────────────────────────────────────────────────────────
 def check(payload: bytes, armored: str, public_key: str) -> None:
-    """BadSignature unless `armored` is over `payload` by the OpenPGP key of a line that a ledger carries."""
+    """BadSignature unless `armored` is over `payload` by the OpenPGP key or certificate of a line in a ledger."""
+    if public_key.startswith(f"{certificates.WORD} "):
+        cms.check(payload, armored, certificates.carried(public_key))
+        return
     export = openpgp.exported(public_key)
     found = check_openpgp(payload, armored, [export])
     if found != openpgp.fingerprint(export):
@@ -195,8 +204,7 @@ def _key_path(found: Settings) -> str:
 def _openpgp_identity(found: Settings) -> PublicKey:
     quiet = [found.program, "--batch", "--no-tty"]
     listed = _run([*quiet, "--with-colons", "--list-secret-keys", "--", found.key], place=found.place)
-    rows = [row.split(":") for row in listed.out.decode("utf-8", "replace").splitlines()]
-    primary = next((row[9] for n, row in enumerate(rows) if row[0] == "fpr" and n and rows[n - 1][0] == "sec"), "")
+    primary = _first(listed, "sec")
     if listed.code or not primary:
         raise _failure("find", found, listed)
     words = [*quiet, "--export-options", "export-minimal", "--export", "--", primary]
@@ -215,9 +223,59 @@ def _sign_openpgp(found: Settings, payload: bytes) -> str:
     return made
 
 
+# ── x509 ─────────────────────────────────────────────────────────────────────────────────────
+def _x509_identity(found: Settings) -> PublicKey:
+    quiet = [found.program, "--batch", "--no-tty", "--disable-dirmngr"]
+    listed = _run([*quiet, "--with-colons", "--list-secret-keys", "--", found.key], place=found.place)
+    own = _first(listed, "crs")
+    if not listed.code and not own:  # of a name that fits nothing it says nothing
+        raise _failure("find", found, _Answer(1, b"", "No public key"))
+    if listed.code:
+        raise _failure("find", found, listed)
+    made = _run([*quiet, "--export", "--", own], place=found.place)
+    if made.code or not made.out:
+        raise _failure("export", found, made)
+    cms.usable(made.out)
+    return PublicKey(certificates.line(made.out), certificates.fingerprint(made.out))
+
+
+def _sign_x509(found: Settings, payload: bytes) -> str:
+    # No network: whether an issuer revoked it is not asked, since the ledger's own chain says how long a key counts.
+    offline = ["--disable-dirmngr", "--disable-crl-checks"]
+    quiet = ["--batch", "--no-tty", "--pinentry-mode", "error", *offline]
+    answer = _run([found.program, *quiet, "--status-fd=2", "-bsau", found.key], payload, place=found.place)
+    made = answer.out.decode("ascii", "replace").replace("\r", "")
+    # What failed half way has written the beginning of a signature.
+    if answer.code or "[GNUPG:] SIG_CREATED " not in answer.err or not made.startswith(cms.BEGIN):
+        raise _failure("sign with", found, answer)
+    return made
+
+
 def _committer(place: str) -> str:
     answer = gitcli.run(["var", "GIT_COMMITTER_IDENT"], cwd=place, check=False)
     return "" if answer.code else answer.line.rpartition("> ")[0] + ">"
+
+
+def _first(listed: _Answer, kind: str) -> str:
+    """The fingerprint behind the first row of a kind in a listing with colons; "" where there is none."""
+    rows = [row.split(":") for row in listed.out.decode("utf-8", "replace").splitlines()]
+    return next((row[9] for n, row in enumerate(rows) if row[0] == "fpr" and n and rows[n - 1][0] == kind), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How one of git's formats is gone about."""
+
+    program: str
+    identity: Callable[[Settings], PublicKey]
+    sign: Callable[[Settings, bytes], str]
+
+
+_WAYS = {
+    "ssh": _Way("ssh-keygen", _ssh_identity, _sign_ssh),
+    "openpgp": _Way("gpg", _openpgp_identity, _sign_openpgp),
+    "x509": _Way("gpgsm", _x509_identity, _sign_x509),
+}
 
 
 # ── programs ─────────────────────────────────────────────────────────────────────────────────

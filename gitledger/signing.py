@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gitledger import gitdir, openpgp
+from gitledger import certificates, gitdir, openpgp
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
 
 NAMESPACE = "git"
@@ -31,6 +31,7 @@ _PRINCIPAL = re.compile(r"[A-Za-z0-9@._+-]+")  # no `*`, `?`, `!` or `,`: those 
 _ARMOR = re.compile(r"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n?")
 _FINGERPRINT = re.compile(r"(?:SHA256:)?([A-Za-z0-9+/]{43})=?")
 _OPENPGP = re.compile(r"(?:0x)?[0-9A-Fa-f]{40}")
+_X509 = re.compile(r"[0-9A-Fa-f]{2}(?::?[0-9A-Fa-f]{2}){31}")
 _PRIVATE = re.compile(
     rb"-----BEGIN OPENSSH PRIVATE KEY-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END OPENSSH PRIVATE KEY-----"
 )
@@ -41,11 +42,11 @@ class Signer(Protocol):
 
     @property
     def public_key(self) -> str:
-        """Its public key as `ssh-ed25519 AAAA…`, without a comment."""
+        """Its public key as a ledger carries it, in one line: `ssh-ed25519 AAAA…`, `openpgp …` or `x509 …`."""
 
     @property
     def fingerprint(self) -> str:
-        """Its public key's fingerprint as ssh-keygen shows it, `SHA256:…`."""
+        """Its public key's fingerprint: `SHA256:…`, 40 digits of an OpenPGP key, 64 of a certificate."""
 
     def sign(self, payload: bytes) -> str:
         """The armored signature over `payload`."""
@@ -183,9 +184,11 @@ def read_key(path: str) -> PublicKey:
 
 
 def parse_public_key(line: str) -> PublicKey:
-    """The key of a `ssh-ed25519 AAAA… comment` line, without its comment, or of an OpenPGP one."""
+    """The key of a `ssh-ed25519 AAAA… comment` line, without its comment, or of an OpenPGP or x509 one."""
     if line.startswith(f"{openpgp.WORD} "):
         return PublicKey(line, openpgp.fingerprint(openpgp.exported(line)))
+    if line.startswith(f"{certificates.WORD} "):
+        return PublicKey(line, certificates.fingerprint(certificates.carried(line)))
     words = line.split()
     try:
         blob = base64.b64decode(words[1], validate=True)
@@ -207,6 +210,8 @@ def read_fingerprint(text: str) -> str:
         return f"SHA256:{found[1]}"
     if _OPENPGP.fullmatch(words):
         return words[-40:].upper()
+    if _X509.fullmatch(words):
+        return words.replace(":", "").upper()
     shown = text[:60].encode("unicode_escape").decode()
     raise BadData(f"{shown!r} is no whole fingerprint: give all of SHA256:… as gitledger trust list prints it")
 

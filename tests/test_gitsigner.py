@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitledger import discover, gitsigner, keys, layout, objects, openpgp, signing, transaction, verify
-from gitledger.errors import BadConfig, BadData, BadSignature, Blocked, LedgerError, Missing, NotAllowed, Unsupported
+from gitledger.errors import BadConfig, BadData, BadSignature, Blocked, LedgerError, Missing, NotAllowed
 from gitledger.gitsigner import GitSigner
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin
@@ -150,7 +150,7 @@ def test_a_program_that_stands_in_for_ssh_keygen_is_the_one_that_signs(repo: Rep
     [
         ({"gpg.format": "ssh"}, BadConfig, "user.signingkey"),
         ({"gpg.format": "ssh", "user.signingkey": "/nowhere/key"}, Missing, "user.signingkey"),
-        ({"gpg.format": "x509"}, Unsupported, "x509"),
+        ({"gpg.format": "x509", "gpg.x509.program": "/nowhere/gpgsm"}, Missing, "/nowhere/gpgsm"),
         ({"gpg.format": "odd"}, BadConfig, "gpg.format"),
         ({"gpg.program": "/nowhere/gpg", "user.signingkey": "x"}, Missing, "/nowhere/gpg"),
         ({"gpg.format": "ssh", "gpg.ssh.defaultKeyCommand": "false"}, BadConfig, "defaultKeyCommand"),

@@ -72,7 +72,7 @@ def list_(ctx: click.Context, as_json: bool) -> None:
         put(f"         {_words(one, me)}")
         for before in one.earlier:
             word = ", trusted here" if before.fingerprint in mine.fingerprints else ""
-            put(f"         until {line(before.until, 24)} {line(before.fingerprint, 60)}{word}")
+            put(f"         until {line(before.until, 24)} {line(before.fingerprint, 64)}{word}")
     for key in absent:
         put(f"  -      {line(key)}")
         put(f"         {'trusted here' if mine.until(key) is None else 'revoked here'}; no writer has it")
