@@ -11,6 +11,8 @@ TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gitledger.gitdir import GitDir
+
 
 def main() -> int:
     """Run the words of `sys.argv`; the exit status."""
@@ -18,10 +20,16 @@ def main() -> int:
     if "hook" in words:
         from gitledger import capture
 
-        status = capture.main(words)
+        status = capture.main(words, _behind)
         if status is not None:
             # Past Python's own shutdown, a tenth of the whole: nothing is buffered, all was synced.
             os._exit(status)
+        if words[-2:-1] == ["git"]:
+            from gitledger import gitevents
+
+            status = gitevents.main(words)
+            if status is not None:
+                return status
     direct = _direct(words)
     if direct:
         from gitledger import terminal
@@ -39,7 +47,24 @@ def main() -> int:
     return cli()
 
 
-def _direct(words: list[str]) -> Callable[[], None] | None:
+def _behind(place: GitDir, ledger: str, client: str, payload: bytes) -> None:
+    # The client waits for this process and whatever holds its pipes: the child has its own session and none of them.
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.closerange(3, 1 << 16)
+        from gitledger import hooks
+
+        hooks.settle(place, ledger, client, payload)
+    finally:
+        os._exit(0)
+
+
+def _direct(words: list[str]) -> Callable[[], int | None] | None:
     # The same as the commands do, without click: what a session waits for as it starts.
     if words == ["briefing"]:
         return _briefing

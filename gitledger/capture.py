@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-FAST = frozenset({"prompt", "receipt", "tool", "turn"})
+FAST = frozenset({"compacted", "prompt", "receipt", "tool", "turn"})
 """Events that are logged and no more; every other one needs the whole program."""
+SETTLING = frozenset({"copilot", "cursor", "droid", "gemini", "kiro", "qwen"})
+"""Clients whose turn's end makes a checkpoint behind the hook's back, as their adapters say; those are not loaded."""
+GIT = frozenset({"checkout", "commit", "merge", "rewrite"})
+"""What git's own hooks tell, logged and no more; nobody but client `git` has these words, and it has no other."""
+GIT_LIMIT = 64 << 10
+"""Bytes of what git tells that are kept: the names of a large commit's files are not."""
 LIMIT = 5_000_000
 """Bytes of a payload that are kept; the rest is read and dropped."""
 DEADLINE = 5.0
@@ -27,10 +33,11 @@ LOG_LIMIT = 256 << 10
 _QUIET = 0.1  # seconds without a byte, after which a whole JSON value is taken for the end
 
 
-def main(argv: list[str]) -> int | None:
+def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], None] | None = None) -> int | None:
     """Log the event of `[-C PATH] [--ledger NAME] hook CLIENT EVENT` and return 0, whatever happens.
 
-    None, before anything was read, says that these words are not for the fast path.
+    None, before anything was read, says that these words are not for the fast path. `settle` is called with place,
+    ledger, client and payload once a turn of one of SETTLING is on disk.
     """
     request = _request(argv)
     if request is None:
@@ -40,6 +47,9 @@ def main(argv: list[str]) -> int | None:
     try:
         # All of stdin before anything else: a client whose pipe breaks shows that to its user.
         payload, cut = read_stdin(LIMIT, DEADLINE)
+        whole = payload
+        if client == "git":
+            payload, cut = payload[:GIT_LIMIT], False
         if os.environ.get("GITLEDGER_DISABLE"):
             return 0
         found = gitdir.find(folder) if folder is not None else locate(payload, os.environ, _cwd())
@@ -53,9 +63,17 @@ def main(argv: list[str]) -> int | None:
             return 0
         place = os.path.join(gitdir.state(found.common), "wal", name)
         now = time.time_ns() // 1_000_000
-        wal.append(place, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
+        try:
+            wal.append(place, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
+        finally:
+            if event == "rewrite":
+                from gitledger import rewrites
+
+                rewrites.add(found.common, whole)
         if cut:
             log(found.common, f"hook {client} {event}: the payload was cut at {LIMIT} bytes")
+        if settle and event == "turn" and client in SETTLING:
+            settle(found, name, client, payload)
     except (Exception, KeyboardInterrupt) as e:
         if found is not None:
             log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
@@ -148,7 +166,8 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
         else:
             rest = list(words)
             # `gitledger` is the client of its own commands' lines: nothing that comes by a hook may pass for one.
-            known = len(rest) == 2 and rest[1] in FAST and frame.is_word(rest[0]) and rest[0] != "gitledger"
+            known = len(rest) == 2 and rest[1] in (GIT if rest[0] == "git" else FAST)
+            known = known and frame.is_word(rest[0]) and rest[0] != "gitledger"
             if word == "hook" and known:
                 return rest[0], rest[1], folder, ledger
             return None

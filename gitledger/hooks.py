@@ -1,81 +1,124 @@
 """What the clients' shims call, with the payload on stdin.
 
-`prompt`, `tool` and `turn` are only captured, by the fast path in `__main__`. A start prints the briefing, a
-compaction makes a checkpoint or is refused, an end closes the session; every other event prints nothing.
+Most events are only captured, by the fast path in `__main__`. A start prints the briefing, a compaction makes a
+checkpoint or is refused, an end closes the session; every other event prints nothing.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from gitledger import capture, gitdir, wal
-from gitledger.errors import CannotWrite, LedgerError
-from gitledger.terminal import put
+from gitledger import capture, clients, gitdir, wal
+from gitledger.errors import CannotWrite, LedgerError, TryAgain
+from gitledger.terminal import put, say
 
-CLIENTS = ("generic",)
-EVENTS = ("start", "prompt", "tool", "turn", "compact", "end")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from gitledger.clients.answers import Answer
+
+CLIENTS = clients.NAMES
+EVENTS = clients.EVENTS
+DEADLINE = 25.0
+"""Seconds for a checkpoint before a compaction. Clients let it go on when a hook takes longer than they allow."""
 
 
-def take(client: str, event: str, path: str = ".", ledger: str | None = None) -> None:
-    """Take an agent's event. Only a compaction can fail: it raises Blocked without a durable checkpoint."""
+def take(client: str, event: str, path: str = ".", ledger: str | None = None) -> int:
+    """Take an agent's event; the exit status. Only a compaction can fail: it needs a durable checkpoint."""
     payload, _ = capture.read_stdin(capture.LIMIT, capture.DEADLINE)
     if os.environ.get("GITLEDGER_DISABLE"):
-        return
+        return 0
     try:
         found = _place(path, payload)
         name = gitdir.choose(found.common, ledger or os.environ.get("GITLEDGER_LEDGER")) if found else None
     except CannotWrite as e:
-        if event == "compact":  # a ledger that cannot be looked at may well be there
-            from gitledger.ledger import blocked
-
-            raise blocked(e) from e
-        return
+        # A ledger that cannot be looked at may well be there.
+        return _refused(client, e) if event == "compact" else 0
     if found is None or name is None:
-        return
+        return 0
+    receipt = ""
     try:
         # The receipt comes before any guard, so that "did not fire" and "fired and failed" can be told apart.
         folder = os.path.join(gitdir.state(found.common), "wal", name)
         now = time.time_ns() // 1_000_000
-        wal.append(folder, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
+        logged = wal.append(folder, client, event, payload, now_ms=now, rand=os.urandom(10), worktree=found.worktree)
+        receipt = logged.id
     except Exception as e:
         # A full disk, say: for a compaction the checkpoint will meet it too, and refuse.
         capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
-    if event not in ("start", "compact", "end"):
-        return
+    if event in capture.FAST:
+        return 0
     try:
-        text = _answer(found, name, client, event, payload)
+        text = _said(found, name, client, event, payload, receipt)
+        answer = clients.adapter(client).answer(event, _shown(text))
     except Exception as e:
         capture.log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
-        if event == "compact":
-            _refuse(found, name, e)
-        return
-    if text:
-        try:
-            put(text)
-        except LedgerError as e:
-            # What was asked for is done: a client that cannot be told must not take it for a refusal.
-            capture.log(found.common, f"hook {client} {event}: {e}")
+        return _unless_allowed(found, name, client, e) if event == "compact" else 0
+    try:
+        return _give(answer)
+    except LedgerError as e:
+        # What was asked for is done: a client that cannot be told must not take it for a refusal.
+        capture.log(found.common, f"hook {client} {event}: {e}")
+        return 0
 
 
-def _answer(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes) -> str:
-    from gitledger import discover, schema
+def settle(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None:
+    """Make the checkpoint of a turn's end; whatever goes wrong is one line in the log, and the next one makes it."""
+    from gitledger import discover
     from gitledger.clients import events
 
+    try:
+        said, _ = clients.adapter(client).translate("turn", payload)
+        events.settle(discover.open(found.top or found.common, ledger=name), client, said)
+    except Exception as e:
+        capture.log(found.common, f"hook {client} turn: no checkpoint: {type(e).__name__}: {e}")
+
+
+def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes, receipt: str) -> str:
+    from gitledger import discover
+    from gitledger.clients import events
+
+    adapter = clients.adapter(client)
+    said, _ = adapter.translate(event, payload)
+    if event == "compact":
+        with _within(DEADLINE):
+            return events.compact(discover.open(found.top or found.common, ledger=name), adapter, said)
     ledger = discover.open(found.top or found.common, ledger=name)
-    said, _ = schema.read_generic(payload)
-    return {"start": events.start, "compact": events.compact, "end": events.end}[event](ledger, client, said)
+    return events.start(ledger, client, said, receipt) if event == "start" else events.end(ledger, client, said)
 
 
-def _refuse(found: gitdir.GitDir, name: str, error: Exception) -> None:
-    """Raise Blocked for whatever stood in the way of the checkpoint, unless a person let this compaction through."""
+def _shown(text: str) -> str:
+    # Before an adapter puts it into JSON: whoever reads that would turn an escape into what it stands for.
+    from gitledger.render.text import visible
+
+    return visible(text)
+
+
+def _give(answer: Answer) -> int:
+    if answer.stdout:
+        put(answer.stdout)
+    return say(answer.stderr, answer.code) if answer.stderr else answer.code
+
+
+def _unless_allowed(found: gitdir.GitDir, name: str, client: str, error: Exception) -> int:
+    """Refuse for whatever stood in the way of the checkpoint, unless a person let this compaction through."""
     from gitledger import allowance
-    from gitledger.errors import IOFailed, LedgerError
-    from gitledger.ledger import blocked
+    from gitledger.errors import IOFailed
 
     cause = error if isinstance(error, LedgerError) else IOFailed(f"{type(error).__name__}: {error}")
-    if not allowance.use(found, name, str(cause)):
-        raise blocked(cause) from error
+    return 0 if allowance.use(found, name, str(cause)) else _refused(client, cause)
+
+
+def _refused(client: str, cause: LedgerError) -> int:
+    from gitledger.ledger import blocked
+    from gitledger.render.text import line
+
+    error = blocked(cause)
+    return _give(clients.adapter(client).refusal(line(str(error)), error.exit_code))
 
 
 def _place(path: str, payload: bytes) -> gitdir.GitDir | None:
@@ -86,3 +129,24 @@ def _place(path: str, payload: bytes) -> gitdir.GitDir | None:
     except OSError:
         here = ""
     return capture.locate(payload, os.environ, here)
+
+
+@contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    """Raise TryAgain after `seconds`; a process that is stuck where it cannot be told so is ended soon after."""
+    import faulthandler
+    import signal
+
+    def late(signum: int, frame: FrameType | None) -> None:
+        raise TryAgain(f"the checkpoint was not made within {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    with open(os.devnull, "wb") as nowhere:
+        faulthandler.dump_traceback_later(seconds + 2, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)

@@ -36,6 +36,9 @@ T = TypeVar("T")
 
 COUNTED = 50_000
 """Commits between two checkpoints that are counted at most."""
+QUIET = frozenset(("receipt",))
+MIDDLE = frozenset(("prompt", "tool"))
+"""What a turn is made of before it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +166,18 @@ class Ledger:
         """The commit of a plan that holds a checkpoint or handover; raise Blocked and change nothing otherwise."""
         return self._pointer(self._durably(build))
 
-    def before_compaction(self, session: Key) -> Pointer:
-        """A checkpoint before a compaction: one, however often the same compaction is announced.
+    def before_compaction(self, session: Key, reason: str = "compact", *, often: bool = False) -> Pointer:
+        """A checkpoint before a compaction, or at a turn's end: one, however often the same one is announced.
 
         Announced again with nothing said or done in between (no event but receipts, no other commit, the same
         position), the checkpoint that is there is named again: under the lock, as clients announce it several times
-        at once.
+        at once. `often` is for a client that announces one before each of its requests: only a turn's end is news then.
         """
         made: list[Pointer] = []
 
         def build(view: View) -> Plan | None:
-            made[:] = self._made_already(view, session)
-            return None if made else self._checkpoint(view, "compact", session)
+            made[:] = self._made_already(view, session, often)
+            return None if made else self._checkpoint(view, reason, session)
 
         written = self._durably(build)
         return made[0] if written is None else self._pointer(written)
@@ -282,12 +285,13 @@ class Ledger:
             key,
         )
 
-    def _made_already(self, view: View, session: Key) -> list[Pointer]:
-        """The tip's own checkpoint, where it was made for this session's compaction and nothing happened since."""
+    def _made_already(self, view: View, session: Key, often: bool) -> list[Pointer]:
+        """The tip's own checkpoint, where it was made for this session as it goes on and nothing happened since."""
         project = view.record(layout.PROJECT)
         pointer: Json = project.get("checkpoint") if project else None
         record = view.record(str(pointer.get("key"))) if isinstance(pointer, dict) else None
-        if record is None or (record.get("session"), record.get("reason")) != (session, "compact") or self._news():
+        ours = record is not None and record.get("session") == session and record.get("reason") in ("compact", "turn")
+        if record is None or not ours or self._news(QUIET | MIDDLE if often else QUIET):
             return []
         tip, get = self.tip(), self.desk.store.get
         older = objects.parse_commit(get(tip).data).parents
@@ -295,16 +299,16 @@ class Ledger:
             return []
         here, then = self.position(), read_position(record.get("position") or {"branch": "", "head": ""})
         where = [(p.branch, p.head, p.fingerprint, p.worktree, p.operation) for p in (here, then)]
-        if where[0] != where[1]:
+        if where[0] != where[1] and not often:
             return []
         name, task, following = (record.text(field) for field in ("number_name", "task_name", "next"))
         algorithm = self.desk.store.algorithm
         return [Pointer(name, task, pointer["path"], tip, algorithm, following, pointer["key"], again=True)]
 
-    def _news(self) -> bool:
-        """True where anything but receipts has been logged since the tip."""
+    def _news(self, quiet: frozenset[str]) -> bool:
+        """True where events of other types than `quiet` have been logged since the tip."""
         _, taken, faults = self._folded()
-        return bool(faults) or any(event.type != "receipt" for event, _ in taken.lines)
+        return bool(faults) or any(event.type not in quiet for event, _ in taken.lines)
 
     def _tree_of(self, head: Oid) -> Oid:
         return objects.parse_commit(self.desk.store.get(head).data).tree

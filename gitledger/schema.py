@@ -144,6 +144,10 @@ class GenericPayload:
     source: str = ""
     pid: int | None = None
     trigger: str = ""
+    tool: str = ""
+    transcript: str = ""
+    used: int | None = None
+    limit: int | None = None
 
 
 def read_generic(data: bytes) -> tuple[GenericPayload, list[Finding]]:
@@ -152,15 +156,25 @@ def read_generic(data: bytes) -> tuple[GenericPayload, list[Finding]]:
     Never raises. Nothing at all is an empty payload; keys that we do not know are other programs' business.
     Every text can be encoded: a lone surrogate becomes U+FFFD.
     """
+    value, faults = read_object(data)
+    return generic(value, faults), faults
+
+
+def read_object(data: bytes) -> tuple[dict[str, Json], list[Finding]]:
+    """The JSON object in a payload, {} where it holds none, with what was wrong with it; never raises."""
     faults: list[Finding] = []
-    value = _object(data, faults)
+    return _object(data, faults), faults
+
+
+def generic(value: dict[str, Json], faults: list[Finding]) -> GenericPayload:
+    """The payload that an object's fields make; what is wrong with one is added to `faults`, and it is left out."""
     read: dict[str, Any] = {}
     for field in fields(GenericPayload):
         given = value.get(field.name)
         if given is None:
             continue
-        if field.name == "pid":
-            read["pid"] = _whole(given, "pid", faults)
+        if field.name in ("pid", "used", "limit"):
+            read[field.name] = _whole(given, field.name, faults)
         elif field.name == "commands":
             runs = (_command(item, where, faults) for item, where in _listed(given, "commands", faults))
             read["commands"] = tuple(run for run in runs if run)
@@ -169,7 +183,7 @@ def read_generic(data: bytes) -> tuple[GenericPayload, list[Finding]]:
             read[field.name] = tuple(text for text in texts if text)
         else:
             read[field.name] = _text(given, field.name, faults) or ""
-    return GenericPayload(**read), faults
+    return GenericPayload(**read)
 
 
 def _object(data: bytes, faults: list[Finding]) -> dict[str, Json]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from gitledger import capture, layout
+from gitledger.clients import Adapter, generic
 from gitledger.errors import LedgerError
-from gitledger.ledger import Ledger
+from gitledger.ledger import Ledger, Pointer
 from gitledger.schema import GenericPayload
 
 
-def start(ledger: Ledger, client: str, said: GenericPayload) -> str:
-    """Open the session, recover those that ended without saying so, and return the briefing."""
+def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") -> str:
+    """Open the session, recover those that ended without saying so, and return the briefing.
+
+    "" where the receipt `entry` is the second of one start: clients fire twice, and a context needs one briefing.
+    """
     key = layout.session_key(client, said.session_id)
     faults = []
     try:
+        known = ledger.view().record(key) if entry else None
+        if known is not None and generic.same(known, entry):
+            return ""
         ledger.start_session(client, said.session_id, said.source, said.pid)
         ledger.recover_sessions(own=key)
     except (LedgerError, OSError) as e:
@@ -26,12 +33,34 @@ def start(ledger: Ledger, client: str, said: GenericPayload) -> str:
     return briefing.briefing(ledger, session=key, client=client, source=said.source, faults=faults)
 
 
-def compact(ledger: Ledger, client: str, said: GenericPayload) -> str:
-    """Make the checkpoint without which compaction may not happen, and return its pointer; raise Blocked otherwise."""
+def compact(ledger: Ledger, client: Adapter, said: GenericPayload) -> str:
+    """Make the checkpoint without which compaction may not happen; raise Blocked otherwise.
+
+    Returns its pointer and its capsule, for whoever writes the summary.
+    """
     from gitledger.render.status import pointer
 
-    made = ledger.before_compaction(layout.session_key(client, said.session_id))
-    return pointer(made.name, made.task, made.path, made.digest, made.next).rstrip()
+    often = client.ANNOUNCES_ALWAYS and said.trigger != "manual"
+    made = ledger.before_compaction(layout.session_key(client.NAME, said.session_id), often=often)
+    told = pointer(made.name, made.task, made.path, made.digest, made.next)
+    return (told + _capsule(ledger, made)).rstrip()
+
+
+def _capsule(ledger: Ledger, made: Pointer) -> str:
+    from gitledger import derive
+    from gitledger.render.text import fenced
+
+    try:
+        record = ledger.view().need(made.key)
+        return "\n" + fenced("\n".join(derive.capsule(record.values())), f"checkpoint {made.name}")
+    except (LedgerError, KeyError) as e:  # the checkpoint is made: what more could be said of it refuses nothing
+        capture.log(ledger.gitdir.common, f"compact: {e}")
+        return ""
+
+
+def settle(ledger: Ledger, client: str, said: GenericPayload) -> None:
+    """Make the checkpoint of a turn's end, for a client that cannot be kept from compacting."""
+    ledger.before_compaction(layout.session_key(client, said.session_id), reason="turn")
 
 
 def end(ledger: Ledger, client: str, said: GenericPayload) -> str:

@@ -1,30 +1,56 @@
 """The generic client: any program that can run a command and print one JSON object. Its payload is ours to define.
 
-Events: `start`, `prompt`, `tool`, `turn`, `compact`, `end`. See docs/clients/generic.md.
+See docs/clients/generic.md. Every other client's payload is translated into this one's, so the event is made here for
+all.
 """
 
 from __future__ import annotations
 
 from gitledger import layout, schema, tasks
+from gitledger.clients import answers
+from gitledger.clients.answers import Answer
 from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.ingest import permitted
-from gitledger.model import Change, Draft, Json, Record
+from gitledger.model import Change, Draft, Finding, Json, Record
 from gitledger.schema import Config
 from gitledger.view import View
 
 NAME = "generic"
+CAN_REFUSE = True
+SETTLES = False
+ANNOUNCES_ALWAYS = False
 FILES_KEPT = 50
 FAULTS_KEPT = 20
-RECEIPTS = frozenset(("start", "compact", "end", "receipt"))
+RECEIPTS = frozenset(("start", "compact", "compacted", "end", "receipt"))
+TWICE = 5_000
+"""Milliseconds within which a session's second start, for the same reason and with nothing between, is the same one."""
+MOST = 1 << 40
+"""Tokens beyond which no figure of a context is believed."""
 
 
-def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
-    """The event of one captured payload; a faulty field is named in the event and the rest is kept.
+def translate(event: str, payload: bytes) -> tuple[schema.GenericPayload, list[Finding]]:
+    """What a payload says."""
+    return schema.read_generic(payload)
+
+
+def answer(event: str, text: str) -> Answer:
+    """The text as it is."""
+    return answers.plain(text) if event in answers.SPOKEN else answers.NOTHING
+
+
+def refusal(text: str, status: int = 69) -> Answer:
+    """The exit status of what stood in the way, its reason on stderr."""
+    return Answer(stderr=text, code=status)
+
+
+def draft(
+    view: View, entry: Entry, payload: schema.GenericPayload, faults: list[Finding], config: Config, writer: str
+) -> Draft:
+    """The event of a captured payload; a faulty field is named in the event and the rest is kept.
 
     Raises BadData where nothing of it can be read.
     """
-    payload, faults = schema.read_generic(entry.payload)
     if faults and payload == schema.GenericPayload():
         raise BadData(f"{faults[-1].where} {faults[-1].what}")  # it says nothing: it is kept whole, and in no session
     key = layout.session_key(entry.client, payload.session_id)
@@ -46,6 +72,9 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
         data["faults"] = told + ([f"and {len(faults) - len(told):,} more"] if len(faults) > len(told) else [])
     if known is not None and known.text("by") != writer:
         fields["by"] = writer  # another clone's session that speaks here is this one's from now on
+    fields |= _started(known, entry, payload.source)
+    if (usage := _usage(payload)) is not None:
+        fields["usage"] = data["usage"] = usage
     kind = "receipt" if entry.event in RECEIPTS else entry.event
     if kind != "receipt":
         data |= _said(payload, config)
@@ -60,6 +89,37 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
     return Draft(entry.id, entry.at, kind, key, task, {key: Change(fields)}, data)
 
 
+def same(known: Record, entry_id: str) -> bool:
+    """True where the session's newest start is that of another hook than `entry_id`: the client fired twice."""
+    heard = known.get("heard")
+    return isinstance(heard, dict) and isinstance(heard.get("id"), str) and heard["id"] != entry_id
+
+
+def _started(known: Record | None, entry: Entry, source: str) -> dict[str, Json]:
+    # The order of the log decides which of two starts was first, so that of two processes exactly one prints.
+    heard = known.get("heard") if known else None
+    if entry.event != "start":
+        return {"heard": None} if heard else {}
+    if isinstance(heard, dict) and heard.get("source") == source:
+        first, now = _ms(heard.get("id")), _ms(entry.id)
+        if first is not None and now is not None and abs(now - first) <= TWICE:
+            return {}
+    return {"heard": {"id": entry.id, "source": source}}
+
+
+def _ms(ident: Json) -> int | None:
+    """The milliseconds that a UUIDv7 begins with."""
+    try:
+        return int(str(ident).replace("-", "")[:12], 16)
+    except ValueError:
+        return None
+
+
+def _usage(payload: schema.GenericPayload) -> dict[str, Json] | None:
+    told = {name: n for name, n in (("used", payload.used), ("limit", payload.limit)) if n and 0 < n <= MOST}
+    return told or None
+
+
 def _closed_at(known: Record) -> str:
     closed = known.get("closed")
     return str(closed.get("at") or "") if isinstance(closed, dict) else ""
@@ -70,6 +130,8 @@ def _said(payload: schema.GenericPayload, config: Config) -> dict[str, Json]:
     for name, text in (("prompt", payload.prompt), ("answer", payload.answer)):
         if text and (kept := permitted(text, config)):
             said[name] = kept
+    if payload.tool:
+        said["tool"] = payload.tool
     if payload.files:
         said["files"] = list(payload.files)
     if payload.commands:

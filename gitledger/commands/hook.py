@@ -17,4 +17,4 @@ def command(ctx: click.Context, client: str, event: str) -> None:
     In a repository without a ledger nothing is written and nothing is said. Only a compaction can fail: without a
     durable checkpoint it exits non-zero, and the client is meant to refuse it.
     """
-    take(client, event, ctx.obj.path, ctx.obj.ledger)
+    ctx.exit(take(client, event, ctx.obj.path, ctx.obj.ledger))

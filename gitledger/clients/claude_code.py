@@ -1,0 +1,43 @@
+"""Claude Code. Plain output is context at a start, and at a compaction instructions to whoever writes the summary."""
+
+from __future__ import annotations
+
+import re
+
+from gitledger import schema
+from gitledger.clients import answers, shape
+from gitledger.clients.answers import Answer
+from gitledger.model import Finding, Json
+from gitledger.schema import GenericPayload
+
+NAME = "claude-code"
+CAN_REFUSE = True
+SETTLES = False
+ANNOUNCES_ALWAYS = False
+_FAILED = re.compile(r"\A(?:Error: )?Exit code (\d+)\n?")
+
+
+def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]]:
+    """What a payload says; a subagent's last words are not this session's answer."""
+    value, faults = schema.read_object(payload)
+    if value.get("hook_event_name") == "SubagentStop":
+        value.pop("last_assistant_message", None)
+    value["used"] = value.get("context_tokens")
+    return shape.read(event, value, faults, _result), faults
+
+
+def _result(value: dict[str, Json]) -> shape.Result:
+    result = shape.plain(value)
+    if not result.failed:
+        return result
+    status, output = shape.found(_FAILED, result.output)
+    # A command that failed is told as an error of its tool; its status says the same, shorter.
+    return shape.Result(output, status, status is None)
+
+
+def answer(event: str, text: str) -> Answer:
+    """The text as it is."""
+    return answers.plain(text) if event in answers.SPOKEN else answers.NOTHING
+
+
+refusal = answers.blocked
