@@ -76,7 +76,8 @@ def plain(value: dict[str, Json]) -> Result:
         output = "\n".join(text.rstrip("\n") for text in streams if isinstance(text, str) and text)
         status = next((given[name] for name in _STATUS if _status(given.get(name))), None)
         return Result(output or (str(error) if failed else ""), status, failed or given.get("success") is False)
-    return Result(given if isinstance(given, str) else str(error) if failed else "", None, failed)
+    text = given if isinstance(given, str) else str(error) if failed else ""
+    return Result(text.rstrip("\n"), None, failed)
 
 
 def found(pattern: re.Pattern[str], text: str) -> tuple[int | None, str]:
