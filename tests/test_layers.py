@@ -46,6 +46,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "frame",
             "gitcli",
             "gitdir",
+            "gitshims",
             "identity",
             "needle",
             "pins",
@@ -61,12 +62,14 @@ LAYERS: tuple[frozenset[str], ...] = (
             "fingerprint",
             "gitsigner",
             "gitstore",
+            "hookfiles",
             "lock",
             "mint",
             "packs",
             "plumbing",
             "process",
             "remote",
+            "rewrites",
             "scanner",
             "signing",
             "sshsig",
@@ -92,6 +95,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "examine",
             "folders",
             "genesis",
+            "githooks",
             "handovers",
             "hidden",
             "ingest",
@@ -111,7 +115,7 @@ LAYERS: tuple[frozenset[str], ...] = (
         }
     ),
     frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "progress"}),
-    frozenset({"", "__main__", "cli", "commands", "hooks", "terminal"}),
+    frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 
@@ -229,6 +233,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("discover", "clients"): "the one place that hands the adapters to the ledger",
     ("discover", "config"): "the one place that reads configuration for the ledger",
     ("__main__", "cli"): "the program's entry",
+    ("__main__", "gitevents"): "what a git hook asks for does not wait for click",
     ("__main__", "hooks"): "what a session waits for does not wait for click",
     ("__main__", "terminal"): "what a session waits for does not wait for click",
     ("cli", "terminal"): "errors are said and streams kept in one place",
