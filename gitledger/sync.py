@@ -15,7 +15,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from gitledger import ancestry, layout, lock, merge, objects, pins, rejournal, remote, syncstate, transaction, verify
+from gitledger import (
+    ancestry,
+    layout,
+    lock,
+    merge,
+    objects,
+    outgoing,
+    pins,
+    rejournal,
+    remote,
+    syncstate,
+    transaction,
+    verify,
+)
 from gitledger.codec import canonical
 from gitledger.errors import BadData, BadSignature, LedgerError, Missing, NotAllowed, StaleTip, TryAgain
 from gitledger.ledger import Ledger
@@ -158,6 +171,7 @@ class _Sync:
     line: Line
     ways: Ways
     state: syncstate.SyncState
+    scanned: set[Oid] = field(default_factory=set)
 
     def run(self) -> Outcome:
         """Attempts until both sides agree."""
@@ -233,10 +247,13 @@ class _Sync:
 
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
         """Push `new`, then have the branch there, and remember it as seen."""
-        count = ancestry.count(self.ledger.desk.store.get, new, theirs or None)
+        desk = self.ledger.desk
+        lacking = ancestry.beyond(desk.store.get, new, theirs or None).new
+        outgoing.scan(desk, (oid for oid in lacking if oid not in self.scanned))
+        self.scanned.update(lacking)
         if not remote.push(self.line, new):
             return False
-        outcome.pushed = count
+        outcome.pushed = len(lacking)
         if new != ours and not self._move(new, ours, "merge"):
             return False  # the remote has it; what this clone committed meanwhile is merged with it next
         self._accepted(new)

@@ -117,14 +117,19 @@ def _fold(
     return ingest.ingest(view, entries, writer=me, readers=readers, config=desk.config, known=known, secrets=secrets)
 
 
+def texts_of(one: Draft | Event) -> Iterator[str]:
+    """Every text that an event holds."""
+    for change in one.records.values():
+        yield from texts(change.set)
+        yield from texts(change.items)
+    yield from texts(one.data)
+
+
 def _texts(taken: ingest.Ingested, plan: Plan) -> Iterator[str]:
     """Every text that the commit of these would hold."""
-    said: list[Draft | Event] = [*(event for event, _ in taken.lines), *plan.drafts]
-    for one in said:
-        for change in one.records.values():
-            yield from texts(change.set)
-            yield from texts(change.items)
-        yield from texts(one.data)
+    new: list[Draft | Event] = [*(event for event, _ in taken.lines), *plan.drafts]
+    for one in new:
+        yield from texts_of(one)
     yield from (plan.subject, *plan.body)
     if plan.position:
         yield plan.position.branch
