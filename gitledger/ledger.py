@@ -36,7 +36,8 @@ T = TypeVar("T")
 
 COUNTED = 50_000
 """Commits between two checkpoints that are counted at most."""
-QUIET = frozenset(("receipt",))
+QUIET = frozenset(("receipt", "rollover.advised"))
+"""Events that say nothing of the work."""
 MIDDLE = frozenset(("prompt", "tool"))
 """What a turn is made of before it ends."""
 

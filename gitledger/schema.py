@@ -57,10 +57,11 @@ class Session(NamedTuple):
 
 
 class Rollover(NamedTuple):
-    """At how many percent of a context a checkpoint, and a fresh session, are advised."""
+    """At how many percent of a context a checkpoint, a fresh session, and the end of this one are advised."""
 
     checkpoint_percent: Annotated[int, Number(1, 100)] = 35
     fresh_percent: Annotated[int, Number(1, 100)] = 45
+    emergency_percent: Annotated[int, Number(1, 100)] = 80
 
 
 class Signing(NamedTuple):

@@ -58,10 +58,12 @@ def test_without_any_source_the_defaults_hold(place: Place):
         "session.idle_minutes": 30,
         "rollover.checkpoint_percent": 35,
         "rollover.fresh_percent": 45,
+        "rollover.emergency_percent": 80,
         "signing.mode": "key",
         "signing.key": "",
         "remote.name": "",
         "remote.push": False,
+        "remote.deadline": 120,
         "proposer.command": [],
         "notify.urls": [],
         "secrets.scanner": "none",
@@ -365,7 +367,7 @@ def test_what_was_set_is_what_is_loaded(place: Place):
     for dotted, text in [("remote.name", "origin"), ("remote.push", "on"), ("notify.urls", "tgram://a mailto://b")]:
         config.set_value(str(place.clone), dotted, text)
     found, _ = place.load()
-    assert (found.remote, found.notify.urls) == (("origin", True), ("tgram://a", "mailto://b"))
+    assert (found.remote, found.notify.urls) == (("origin", True, 120), ("tgram://a", "mailto://b"))
     assert place.clone.stat().st_mode & 0o777 == 0o600
     assert {p.name for p in place.clone.parent.iterdir()} == {"config.yaml", "config.cache"}
 

@@ -159,6 +159,7 @@ IDS = ("T-0001", "D-0001", "B-0001", "Q-0001", "A-0001", "N-0001", "C-000001", "
 READING = (
     ("status",),
     ("briefing",),
+    ("rollover",),
     ("task", "list", "--all"),
     ("task", "show", "T-0001"),
     *(("show", id_) for id_ in IDS),
@@ -179,6 +180,7 @@ READING = (
 )
 """Commands that read and have `--json`."""
 PRINTING = (
+    ("statusline",),
     *(("get", id_) for id_ in IDS),
     *(("get", path) for path in ("manifest.json", "project.json", "sessions/open.json", "INDEX.md", "config.json")),
 )

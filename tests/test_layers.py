@@ -34,6 +34,8 @@ LAYERS: tuple[frozenset[str], ...] = (
             "render",
             "scope",
             "secrets_rules",
+            "shims",
+            "splice",
             "trust",
             "view",
         }
@@ -54,6 +56,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "refusal",
             "schema",
             "store",
+            "wiring",
             "yamlfile",
         }
     ),
@@ -68,9 +71,11 @@ LAYERS: tuple[frozenset[str], ...] = (
             "packs",
             "plumbing",
             "process",
+            "program",
             "remote",
             "rewrites",
             "scanner",
+            "settingsfile",
             "signing",
             "sshsig",
             "syncstate",
@@ -93,12 +98,14 @@ LAYERS: tuple[frozenset[str], ...] = (
             "entries",
             "evidence",
             "examine",
+            "firing",
             "folders",
             "genesis",
             "githooks",
             "handovers",
             "hidden",
             "ingest",
+            "install",
             "keys",
             "ledger",
             "merge",
@@ -107,6 +114,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "reading",
             "rejournal",
             "rewriting",
+            "rollover",
             "search",
             "sessions",
             "sync",
@@ -179,6 +187,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("allowance", "discover"): "the permission is journalled where the ledger can be opened at all",
     ("clients", "briefing"): "a start is answered with the briefing",
     ("clients", "capture"): "a failure at a start goes into the same log",
+    ("rollover", "ledger"): "advice is given of a ledger, and journalled in it",
+    ("rollover", "sessions"): "which session asks is told by the sessions' own rules",
+    ("rollover", "tasks"): "it writes by the hand that all steps share",
     ("reading", "ledger"): "a ledger is read through itself",
     ("reading", "transaction"): "what is pending is folded as a transaction would",
     ("search", "ledger"): "a ledger is searched through itself",
@@ -216,6 +227,12 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("changeset", "sessions"): "it is said within the session that is open",
     ("changeset", "tasks"): "its updates are the steps that commands take",
     ("changeset", "transaction"): "it is a plan for a transaction",
+    ("doctor", "firing"): "which hooks fired is part of a ledger's set-up",
+    ("doctor", "install"): "which hooks are wired is part of a ledger's set-up",
+    ("firing", "ledger"): "when a hook fired is told by the ledger",
+    ("firing", "reading"): "when a hook fired is told by the journal",
+    ("probe", "capture"): "what a hook is taken for is found as its capture finds it",
+    ("trial", "probe"): "a hook is tried by what the program says of it",
     ("doctor", "ledger"): "a ledger's set-up is looked at through itself",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
     ("merge", "reading"): "what each side said is read from its journal",
@@ -249,7 +266,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 """Imports within one layer, each with its reason."""
 
 STARTS_PROGRAMS = frozenset(
-    {"gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"}
+    {"trial", "gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"}
 )
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
 SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})

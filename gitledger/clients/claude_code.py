@@ -23,7 +23,18 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
     if value.get("hook_event_name") == "SubagentStop":
         value.pop("last_assistant_message", None)
     value["used"] = value.get("context_tokens")
+    window = value.get("context_window")  # of its status line
+    if isinstance(window, dict):
+        value["limit"] = window.get("context_window_size")
+        value["used"] = _used(window.get("current_usage"))
     return shape.read(event, value, faults, _result), faults
+
+
+def _used(usage: Json) -> int | None:
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    counts = [usage.get(name) for name in names] if isinstance(usage, dict) else []
+    told = [n for n in counts if isinstance(n, int) and not isinstance(n, bool)]
+    return sum(told) if told else None
 
 
 def _result(value: dict[str, Json]) -> shape.Result:

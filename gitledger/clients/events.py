@@ -59,8 +59,12 @@ def _capsule(ledger: Ledger, made: Pointer) -> str:
 
 
 def settle(ledger: Ledger, client: str, said: GenericPayload) -> None:
-    """Make the checkpoint of a turn's end, for a client that cannot be kept from compacting."""
-    ledger.before_compaction(layout.session_key(client, said.session_id), reason="turn")
+    """Make the checkpoint of a turn's end, for a client that cannot be kept from compacting, and say what is next."""
+    from gitledger import rollover
+
+    key = layout.session_key(client, said.session_id)
+    ledger.before_compaction(key, reason="turn")
+    rollover.told(ledger, key)
 
 
 def end(ledger: Ledger, client: str, said: GenericPayload) -> str:

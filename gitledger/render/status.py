@@ -43,6 +43,22 @@ def status(facts: Briefing) -> str:
     return "".join(f"{word:<{_MARGIN}}{text}".rstrip() + "\n" for word, text in rows)
 
 
+def prompt_line(facts: Briefing, percent: int | None, advice: str) -> str:
+    """One line for a prompt: task, checkpoint with what is in none, the handover's label, the context, the advice."""
+    task, newest, found = facts.task, facts.checkpoint, facts.handover
+    parts = [f"{task.name} {_text(task.title, 40)}" if task else "no task"]
+    parts.append(
+        (line(newest.name, 40) if newest else "no checkpoint") + (f" +{facts.pending:,}" if facts.pending else "")
+    )
+    if found:
+        parts.append(found.verdict.divergence.label)
+    if percent is not None:
+        parts.append(f"{percent} %")
+    if advice != "continue":
+        parts.append(advice)
+    return line(" · ".join(parts))
+
+
 def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
     here = facts.position
     yield "Project", f"{_text(facts.project, 100) or 'no title'} (ledger/{line(facts.ledger, 63)})"

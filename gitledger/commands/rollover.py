@@ -1,0 +1,30 @@
+"""gitledger rollover."""
+
+from __future__ import annotations
+
+import click
+
+from gitledger.commands import json_option, opened, put, put_json
+
+
+@click.command()
+@click.option("--used", type=click.FloatRange(0, 1), metavar="PART", help="How much of the context is used, 0 to 1.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, used: float | None, as_json: bool) -> None:
+    """Say what to do next: continue, checkpoint, fresh session or emergency.
+
+    From how much of the context is used (as the session's client said last, where --used does not say it), what is in
+    no checkpoint yet, and whether something is half done. What it advises is journalled with the session, once for
+    each time that it gets further.
+    """
+    from gitledger import rollover
+
+    ledger = opened(ctx)
+    advice = rollover.told(ledger, rollover.current(ledger), used)
+    if as_json:
+        from dataclasses import asdict
+
+        put_json(asdict(advice))
+    else:
+        put(f"{advice.advice}: {advice.why}" + (f"; {advice.command}" if advice.command else ""))
