@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import clock
 
-NAMES = ("capture", "start", "briefing", "checkpoint", "append", "size", "verify", "sync")
+NAMES = ("capture", "githooks", "start", "briefing", "checkpoint", "append", "size", "verify", "sync")
 
 
 def main() -> None:
