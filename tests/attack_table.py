@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.attacks import ROWS
+from tests import attacks, attacks_git
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "security.md"
+ROWS = (*attacks.ROWS, *attacks_git.ROWS)
 BEGIN, END = "<!-- attacks: generated -->\n", "<!-- /attacks -->\n"
 
 

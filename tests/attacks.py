@@ -81,6 +81,10 @@ class Field:
     def key(self, name: str) -> Path:
         return self.folder / name
 
+    def fingerprint(self, name: str) -> str:
+        """The fingerprint of a writer's key."""
+        return KeySigner(str(self.key(name))).fingerprint
+
     def commits(self) -> list[str]:
         """The ledger's commits, newest first."""
         return self.repo.git("rev-list", REF).split()
@@ -251,7 +255,7 @@ def ground(folder: Path) -> Field:
 def copy(field: Field, path: Path) -> Field:
     """The same field in a folder of its own."""
     shutil.copytree(field.path, path)
-    return Field(path, field.folder, field.writers)
+    return replace(field, path=path)
 
 
 def join(field: Field, name: str) -> str:
@@ -337,7 +341,7 @@ def honest_revocation(field: Field) -> str:
 def honest_local_revocation(field: Field) -> str:
     """This machine believes `b` up to the present tip."""
     honest_b(field)
-    keys.revoke(field.a.desk, KeySigner(str(field.key("b"))).fingerprint)
+    keys.revoke(field.a.desk, field.fingerprint("b"))
     return honest(field)
 
 
@@ -474,7 +478,7 @@ def dated_before_revocation(field: Field) -> str:
 def remembered_then_revoked(field: Field) -> str:
     bad = honest_b(field)
     assert field.verify().verdict == "verified"
-    keys.revoke(field.a.desk, KeySigner(str(field.key("b"))).fingerprint, bad)
+    keys.revoke(field.a.desk, field.fingerprint("b"), bad)
     return bad
 
 
