@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gitledger import gitcli, identity, objects, pins, remote, syncstate, wal
-from gitledger.errors import LedgerError
+from gitledger import gitcli, githooks, identity, objects, pins, remote, syncstate, wal
+from gitledger.errors import LedgerError, NotAllowed
 from gitledger.gitdir import GitDir
 from gitledger.ledger import Ledger
 from gitledger.view import View
@@ -203,6 +203,20 @@ def _takes(refspec: str, ref: str) -> bool:
     return source in (ref, ref.removeprefix("refs/heads/"), ":")
 
 
+def _git_hooks(ledger: Ledger) -> Iterator[Check]:
+    """Hooks of ours that git no longer calls, or calls in an older form; none at all is a person's own choice."""
+    try:
+        there = [hook for hook in githooks.status(ledger.gitdir) if hook.state != "absent"]
+    except NotAllowed:
+        return  # core.hooksPath is elsewhere, so none of ours is there
+    wrong = [hook for hook in there if hook.state != "installed"]
+    for hook in wrong:
+        state: State = "warning" if hook.state == "broken" else "note"
+        yield Check("git hooks", state, f"{hook.name} is {hook.state}: {hook.what}", "gitledger hooks install --git")
+    if there and not wrong:
+        yield Check("git hooks", "ok", f"{', '.join(hook.name for hook in there)}")
+
+
 def _default_branch(ledger: Ledger) -> Iterator[Check]:
     at = _at(ledger.gitdir)
     for name in remote.names(ledger.gitdir):
@@ -229,4 +243,5 @@ _CHECKS: tuple[tuple[str, Callable[[Ledger], Iterator[Check]]], ...] = (
     ("remote", _remote),
     ("git push", _pushes),
     ("default branch", _default_branch),
+    ("git hooks", _git_hooks),
 )

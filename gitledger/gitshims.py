@@ -140,6 +140,8 @@ def block(name: str) -> str:
 
 def command(name: str) -> str:
     """What a hook manager runs by `sh -c` in hook `name`, its arguments set by `set --` before."""
+    if name == "reference-transaction":
+        return f"{_READ}\nstatus=0\n{_GUARD}\n"
     return (f"{_READ}\n" if name in FED else "") + _part(name) + "\n"
 
 

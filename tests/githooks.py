@@ -44,13 +44,17 @@ def ledger_in(repo: Repo) -> Repo:
 
 
 def told(repo: Repo) -> list[tuple[str, dict[str, Any]]]:
-    """What git told, in order: each event's type and data."""
+    """What git told, in order: each event's type and data, without what says that it was git."""
     ledger = again(repo)
     faults: list[Finding] = []
     rows = [(logged.event.type, logged.event.data) for logged in reading.journal(ledger, faults)]
     ledger.desk.store.close()
     assert {fault.rule for fault in faults} <= {"unreadable"}
-    return [row for row in rows if row[0] in {*capture.GIT, "unreadable"}]
+    told = [(kind, dict(data)) for kind, data in rows if kind in {*capture.GIT, "unreadable"}]
+    for kind, data in told:
+        assert data.pop("client") == "git"
+        assert data.pop("event") == kind or kind == "unreadable"
+    return told
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:

@@ -251,6 +251,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("sync", "verify"): "what comes from a remote is verified before it is taken in",
     ("handovers", "authority"): "a handover is shown with what its signature is worth",
     ("handovers", "ledger"): "handovers are read through the ledger",
+    ("doctor", "githooks"): "whether git still calls its hooks is looked at as they are put in",
     ("discover", "clients"): "the one place that hands the adapters to the ledger",
     ("discover", "config"): "the one place that reads configuration for the ledger",
     ("__main__", "cli"): "the program's entry",

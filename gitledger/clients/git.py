@@ -33,7 +33,8 @@ def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
         raise BadData(f"git has no event {entry.event}")
     data = told(text, len(entry.payload) >= LIMIT)
     task = tasks.active(view, writer, entry.worktree)
-    return Draft(entry.id, entry.at, entry.event, None, task, {}, {**data, "worktree": entry.worktree})
+    data |= {"client": NAME, "event": entry.event, "worktree": entry.worktree}
+    return Draft(entry.id, entry.at, entry.event, None, task, {}, data)
 
 
 def _commit(text: str, cut: bool) -> dict[str, Json]:
