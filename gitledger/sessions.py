@@ -15,8 +15,13 @@ from gitledger.tasks import Hand
 from gitledger.transaction import Plan
 from gitledger.view import View
 
-ENDED = frozenset(("", "exit", "clear", "logout", "prompt_input_exit", "done", "quit", "other"))
-"""End reasons that clients list; any other one is an interruption."""
+ENDED = frozenset(
+    (
+        "", "clear", "complete", "completed", "done", "exit", "fork", "logout", "new", "other", "prompt_input_exit",
+        "quit", "reload", "resume", "user_close", "user_exit", "window_close",
+    )
+)  # fmt: skip
+"""End reasons that clients list, of sessions that somebody left; any other one is an interruption."""
 
 
 def opened(

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitledger import capture, clients, hooks, layout, wal
-from gitledger.clients import events, generic
+from gitledger import capture, clients, hooks, layout, sessions, wal
+from gitledger.clients import events, generic, usage
 from gitledger.clients.answers import Answer
 from gitledger.ledger import Ledger
 from gitledger.schema import CommandRun, GenericPayload
@@ -245,6 +245,20 @@ def test_a_file_that_a_tool_wrote_is_named_from_the_work_trees_root(
     (repo.path / "sub").mkdir(exist_ok=True)
     below = said(client, "tool", {**payload, "cwd": str(repo.path / "sub")}).files
     assert below == (("src/a.py",) if str(repo.path.resolve()) in str(given) else ("sub/src/a.py",))
+
+
+@pytest.mark.parametrize("client", ["opencode", "pi"])
+def test_a_plugin_names_files_as_it_was_told_and_the_work_trees_root_is_taken_off(client: str, repo: Repo) -> None:
+    top = str(repo.path.resolve())
+    told = {"session_id": "s", "cwd": top, "tool": "edit", "files": [f"{top}/src/a.py", "b.py", "/elsewhere/c"]}
+    assert said(client, "tool", told).files == ("src/a.py", "b.py", "/elsewhere/c")
+
+
+@pytest.mark.parametrize("client", SAID)
+def test_a_session_that_its_person_left_is_no_interruption(client: str) -> None:
+    for name, (event, rest) in SAID[client].items():
+        if event == "end" and name in real(client):
+            assert rest["reason"] in sessions.ENDED
 
 
 def test_what_was_not_written_is_not_named_as_changed() -> None:
@@ -491,6 +505,55 @@ def test_the_figures_of_a_context_are_kept_with_the_session(ledger: Ledger) -> N
     heard(ledger, "turn", client="qwen", input_tokens=-1, context_limit=10**18)
     record = ledger.view().need(layout.session_key("qwen", "s1"))
     assert record.get("usage") == {"used": 90_000, "limit": 200_000}
+
+
+CODEX = {
+    "type": "event_msg",
+    "payload": {
+        "type": "token_count",
+        "info": {
+            "total_token_usage": {"input_tokens": 300_000, "total_tokens": 301_000},
+            "last_token_usage": {"input_tokens": 94_900, "cached_input_tokens": 90_000, "total_tokens": 95_000},
+            "model_context_window": 190_000,
+        },
+        "rate_limits": {"limit_id": "codex", "primary": None},
+    },
+}
+CLAUDE = {
+    "type": "assistant",
+    "isSidechain": False,
+    "message": {"usage": {"input_tokens": 12, "cache_creation_input_tokens": 4_988, "cache_read_input_tokens": 95_000}},
+}
+TRANSCRIPTS: list[tuple[str, list[object], dict[str, int] | None]] = [
+    ("codex", [CODEX, {"type": "event_msg", "payload": {"type": "task_complete"}}], {"used": 95_000, "limit": 190_000}),
+    ("codex", [{"type": "event_msg", "payload": {"type": "token_count", "info": None}}], None),
+    ("claude-code", [CLAUDE, {**CLAUDE, "isSidechain": True, "message": {"usage": {"input_tokens": 1}}}],
+     {"used": 100_000, "limit": 200_000}),
+    ("claude-code", [{**CLAUDE, "message": {"usage": {"input_tokens": 300_000}}}], None),
+    ("claude-code", ["no object", {"type": "assistant", "message": [1]}], None),
+    ("claude-code", [{"message": {"usage": {"input_tokens": 1}}}], None),
+    ("qwen", [CODEX, CLAUDE], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("client", "rows", "figures"), TRANSCRIPTS)
+def test_a_transcript_tells_how_much_of_the_context_is_used(
+    client: str, rows: list[object], figures: dict[str, int] | None, ledger: Ledger, tmp_path: Path
+) -> None:
+    path = tmp_path / "transcript.jsonl"
+    lines = ['half a line"}', *map(json.dumps, rows), "\xff not JSON", ""]
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    heard(ledger, "turn", client=client, transcript_path=str(path))
+    heard(ledger, "turn", client=client, session_id="another", transcript_path=str(tmp_path))
+    assert usage.read(ledger, layout.session_key(client, "s1")) == figures
+    assert usage.read(ledger, layout.session_key(client, "another")) is None
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/nowhere/x", "", "/", "a\0b", "pipe"])
+def test_what_is_no_transcript_tells_nothing_and_holds_nobody_up(path: str, ledger: Ledger, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    heard(ledger, "turn", transcript_path=str(tmp_path / "pipe") if path == "pipe" else path)
+    assert usage.read(ledger, layout.session_key("claude-code", "s1")) is None
 
 
 def test_a_checkpoint_that_takes_too_long_refuses_the_compaction(

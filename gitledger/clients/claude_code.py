@@ -14,6 +14,9 @@ NAME = "claude-code"
 CAN_REFUSE = True
 SETTLES = False
 ANNOUNCES_ALWAYS = False
+CONTEXT = 200_000
+"""Tokens of a context where nobody says; one that holds more is of a size that is not known."""
+_COUNTED = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _FAILED = re.compile(r"\A(?:Error: )?Exit code (\d+)\n?")
 
 
@@ -26,15 +29,17 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
     window = value.get("context_window")  # of its status line
     if isinstance(window, dict):
         value["limit"] = window.get("context_window_size")
-        value["used"] = _used(window.get("current_usage"))
+        value["used"] = shape.total(window.get("current_usage"), _COUNTED)
     return shape.read(event, value, faults, _result), faults
 
 
-def _used(usage: Json) -> int | None:
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    counts = [usage.get(name) for name in names] if isinstance(usage, dict) else []
-    told = [n for n in counts if isinstance(n, int) and not isinstance(n, bool)]
-    return sum(told) if told else None
+def figures(line: dict[str, Json]) -> dict[str, int] | None:
+    """What a line of a transcript says of the context; how large that is does not stand there."""
+    message = line.get("message")
+    if line.get("type") != "assistant" or line.get("isSidechain") or not isinstance(message, dict):
+        return None
+    used = shape.total(message.get("usage"), _COUNTED)
+    return {"used": used, "limit": CONTEXT} if used and used <= CONTEXT else None
 
 
 def _result(value: dict[str, Json]) -> shape.Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gitledger import schema
 from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
-from gitledger.model import Finding
+from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
 
 NAME = "codex"
@@ -18,6 +18,17 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
     """What a payload says."""
     value, faults = schema.read_object(payload)
     return shape.read(event, value, faults), faults
+
+
+def figures(line: dict[str, Json]) -> dict[str, int] | None:
+    """What a line of a session's file says of the context."""
+    payload = line.get("payload")
+    info = payload.get("info") if isinstance(payload, dict) and payload.get("type") == "token_count" else None
+    if not isinstance(info, dict):
+        return None
+    used = shape.total(info.get("last_token_usage"), ("total_tokens",))
+    limit = shape.total(info, ("model_context_window",))
+    return {"used": used, "limit": limit} if used and limit else None
 
 
 def answer(event: str, text: str) -> Answer:

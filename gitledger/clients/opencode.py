@@ -5,8 +5,10 @@ The plugin throws where the compaction is refused, which is the only way that Op
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gitledger import schema
-from gitledger.clients import answers
+from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
@@ -27,7 +29,8 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
         "session_id": next((p["sessionID"] for p in places if "sessionID" in p), places[2].get("id")),
         "cwd": value.get("directory") or places[2].get("directory"),
     }
-    return schema.generic({name: given for name, given in said.items() if given is not None} | value, faults), faults
+    found = schema.generic({name: given for name, given in said.items() if given is not None} | value, faults)
+    return replace(found, files=tuple(shape.placed(path, found.cwd) for path in found.files)), faults
 
 
 def answer(event: str, text: str) -> Answer:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gitledger import schema
-from gitledger.clients import answers
+from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding
 from gitledger.schema import GenericPayload
@@ -24,7 +26,8 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
     if isinstance(reason := value.get("reason"), str) and event != "end":
         value.pop("reason")
         value.setdefault("source" if event == "start" else "trigger", reason)
-    return schema.generic(value, faults), faults
+    found = schema.generic(value, faults)
+    return replace(found, files=tuple(shape.placed(path, found.cwd) for path in found.files)), faults
 
 
 def answer(event: str, text: str) -> Answer:

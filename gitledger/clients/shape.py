@@ -98,6 +98,13 @@ def words(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def total(counts: Json, names: tuple[str, ...]) -> int | None:
+    """The sum of an object's numbers of these names; None where it has none of them."""
+    numbers = [counts.get(name) for name in names] if isinstance(counts, dict) else []
+    told = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool)]
+    return sum(told) if told else None
+
+
 def _status(value: Json) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -111,7 +118,7 @@ def _tool(value: dict[str, Json], result: Result) -> dict[str, Json]:
     if kind in SHELLS and (command := _command(given.get("command", given.get("cmd")))):
         said["commands"] = [{"command": command, "exit": result.exit, "output": result.output}]
     elif kind in WRITERS and not failed and given.get("command") != "view":
-        said["files"] = [_place(path, value.get("cwd")) for path in _paths(given, value.get("tool_input"))]
+        said["files"] = [placed(path, value.get("cwd")) for path in _paths(given, value.get("tool_input"))]
     lines = result.output.strip().splitlines()
     if failed and lines:
         # The error as the tool gave it where it says that it is one; of a command that failed the last line says most.
@@ -135,7 +142,7 @@ def _paths(given: dict[str, Json], raw: Json) -> list[str]:
     return list(dict.fromkeys(paths))
 
 
-def _place(path: str, cwd: Json) -> str:
+def placed(path: str, cwd: Json) -> str:
     """The path from its work tree's root, which the record's reader has too; as it is where that cannot be told."""
     if not isinstance(cwd, str) or "\0" in path + cwd:
         return path

@@ -14,14 +14,18 @@ from gitledger.commands import json_option, opened, put, put_json
 def command(ctx: click.Context, used: float | None, as_json: bool) -> None:
     """Say what to do next: continue, checkpoint, fresh session or emergency.
 
-    From how much of the context is used (as the session's client said last, where --used does not say it), what is in
-    no checkpoint yet, and whether something is half done. What it advises is journalled with the session, once for
-    each time that it gets further.
+    From how much of the context is used (where --used does not say it, by the transcript of Claude Code or Codex, or as
+    the session's client said last), what is in no checkpoint yet, and whether something is half done. What it advises
+    is journalled with the session, once for each time that it gets further.
     """
     from gitledger import rollover
+    from gitledger.clients import usage
 
     ledger = opened(ctx)
-    advice = rollover.told(ledger, rollover.current(ledger), used)
+    session = rollover.current(ledger)
+    if used is None and session:
+        used = rollover.share(usage.read(ledger, session))
+    advice = rollover.told(ledger, session, used)
     if as_json:
         from dataclasses import asdict
 
