@@ -158,7 +158,9 @@ def _key(certificate: bytes) -> rsa.RSAPublicKey | ec.EllipticCurvePublicKey | e
         raise Unsupported(f"the certificate {certificates.fingerprint(certificate)} cannot be read: use another") from e
     if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
         return key
-    if isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.key_size >= 256:
+        return key
+    if isinstance(key, ed25519.Ed25519PublicKey):
         return key
     whose = certificates.fingerprint(certificate)
     raise Unsupported(f"the key of the certificate {whose} is too short, or of a type not supported: use another")

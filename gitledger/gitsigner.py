@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gitledger import certificates, cms, gitcli, openpgp, signing
 from gitledger.errors import BadConfig, BadData, BadSignature, LedgerError, Missing, NotAllowed, TryAgain
@@ -259,7 +260,7 @@ def _committer(place: str) -> str:
 def _first(listed: _Answer, kind: str) -> str:
     """The fingerprint behind the first row of a kind in a listing with colons; "" where there is none."""
     rows = [row.split(":") for row in listed.out.decode("utf-8", "replace").splitlines()]
-    return next((row[9] for n, row in enumerate(rows) if row[0] == "fpr" and n and rows[n - 1][0] == kind), "")
+    return next((row[9] for of, row in pairwise(rows) if row[0] == "fpr" and of[0] == kind), "")
 
 
 @dataclass(frozen=True, slots=True)

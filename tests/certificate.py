@@ -49,7 +49,12 @@ class Made:
 
 
 def make(
-    name: str, issuer: Made | None = None, *, kind: Kind = "rsa", bits: int = 2048, until: datetime | None = None
+    name: str,
+    issuer: Made | None = None,
+    *,
+    kind: Kind = "rsa",
+    bits: int = 2048,
+    until: datetime | None = None,
 ) -> Made:
     """A certificate for `name` that may sign; by itself a root, else by `issuer`."""
     key: Key = rsa.generate_private_key(65537, bits) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())

@@ -352,6 +352,25 @@ def test_an_expired_key_signs_nothing_more_and_what_it_signed_counts(repo: Repo,
 
 
 @needs_gpg
+def test_a_key_that_was_revoked_in_its_owners_keyring_signs_nothing_more_and_what_it_signed_counts(
+    repo: Repo, gnupg: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = pgp_key(ADA)
+    repo.git("config", "user.signingkey", key)
+    run(repo.path, "init", "--signing", "git")
+    again(repo).checkpoint()
+    # GnuPG makes it ready with each key, and puts a colon before it, so that nobody takes it by mistake.
+    revocation = (gnupg / "openpgp-revocs.d" / f"{key}.rev").read_text().replace(":-----BEGIN", "-----BEGIN")
+    gpg("--import", text=revocation)
+    with pytest.raises(Blocked, match="was revoked") as found:
+        again(repo).checkpoint()
+    assert "\n" not in str(found.value)
+    capsys.readouterr()
+    assert run(repo.path, "verify", "--full") == 0
+    assert "2 commits" in capsys.readouterr().out
+
+
+@needs_gpg
 def test_a_locked_openpgp_key_is_one_line_and_no_question(repo: Repo, gnupg: Path) -> None:
     key = pgp_key(ADA, passphrase="secret")
     repo.git("config", "user.signingkey", key)

@@ -95,6 +95,7 @@ def test_a_certificate_signs_and_stock_git_verifies_where_its_root_is_trusted(
         made = verify.verify(book.desk, book.tip(), verify.Ways(full=True))
     assert made.verdict == "verified", made.findings
     assert made.trusted == {book.desk.writer.id}
+    assert run(repo.path, "verify", "--full") == 0
 
     # Another machine, that has the certificate from the ledger and trusts the authority, and not the key.
     other = gnupg.with_name("o")
