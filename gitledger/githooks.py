@@ -22,6 +22,7 @@ State: TypeAlias = Literal["absent", "installed", "outdated", "broken"]
 Way: TypeAlias = Literal["file", "lines", "husky", "lefthook"]
 
 LEFTHOOK_CONFIGS = tuple(f"{dot}lefthook.{kind}" for dot in ("", ".") for kind in ("yml", "yaml", "toml", "json"))
+_BY_NAME = ("overcommit", "husky")  # the latter before its version 5; a newer one has a folder of its own
 _MOVED = ("", ".legacy", ".old")  # where pre-commit and lefthook put what they find
 _GUARDING = (2, 28)  # the first git that asks before it moves a ref
 
@@ -159,8 +160,8 @@ def _file_plan(at: Place, name: str) -> tuple[str, str | None]:
     text = text_of(path)
     if _is_pre_commit(text):
         path += ".legacy"  # which it calls first; in its own place it would take ours for its own, and call it anew
-    elif "overcommit" in text.lower():
-        raise NotAllowed(f"{path} is overcommit's, which tells hooks by their names; {hookfiles.by_hand(name)}")
+    elif who := next((tool for tool in _BY_NAME if tool in text.lower()), ""):
+        raise NotAllowed(f"{path} is {who}'s, which tells hooks by their files' names; {hookfiles.by_hand(name)}")
     kept = path + gitshims.KEPT
     if os.path.lexists(path):
         if os.path.isdir(path):

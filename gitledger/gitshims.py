@@ -110,7 +110,7 @@ def file(name: str, kept: str) -> str:
     first = '"$prior" "$@"'
     lines = [
         "#!/bin/sh",
-        f"{MARK} {VERSION} {name}, made by: gitledger hooks install --git",
+        f"{MARK} {VERSION} {name}, made by gitledger hooks install --git; changes here are lost",
         f"prior=${{0%/*}}/{kept}",
         "status=0",
     ]

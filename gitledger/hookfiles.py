@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from gitledger import gitshims
-from gitledger.errors import BadData, CannotWrite, NotAllowed
+from gitledger.errors import BadData, CannotWrite, NotAllowed, TryAgain
 from gitledger.gitshims import KEPT, NAMES
 
 LEFTHOOK = "lefthook-local.yml"
@@ -91,13 +91,24 @@ def put(path: str, text: str) -> str:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.lexists(path) and gitshims.ours(text_of(path)) is None:
             kept = path + KEPT
-            # A second name first and then the swap: killed between, git still finds the hook that was there.
-            try:
-                os.link(path, kept, follow_symlinks=False)
-            except OSError:  # a file system without hard links
-                shutil.copy2(path, kept, follow_symlinks=False)
+            _keep(path, kept)
     replace(path, text)
     return kept
+
+
+def _keep(path: str, kept: str) -> None:
+    """Give a hook its second name before the swap: killed between, git still finds it under the first."""
+    if os.path.lexists(kept):
+        raise TryAgain(f"{kept} came while this was under way; see who else installs hooks, and install again")
+    try:
+        os.link(path, kept, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        shutil.copy2(path, kept, follow_symlinks=False)
+    if gitshims.ours(text_of(kept)):  # somebody was faster; a hook that calls itself would never end
+        os.unlink(kept)
+        raise TryAgain(f"{path} came while this was under way; see who else installs hooks, and install again")
 
 
 def take(path: str) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import gitdir, githooks, gitshims, rewrites, syncstate, worktree
-from gitledger.errors import BadData, CannotWrite, NotAllowed, Usage
+from gitledger import gitdir, githooks, gitshims, hookfiles, rewrites, syncstate, worktree
+from gitledger.errors import BadData, CannotWrite, NotAllowed, TryAgain, Usage
 from tests.githooks import ledger_in, place_of, program, script, snapshot, told, tried
 from tests.ledgers import again
 from tests.process.program import works
@@ -263,10 +263,11 @@ def test_what_cannot_be_put_in_leaves_everything_as_it_was(ours: Repo) -> None:
     with pytest.raises(NotAllowed, match="earlier installation"):
         githooks.install(place_of(ours))
     (hooks(ours) / f"post-merge{gitshims.KEPT}").unlink()
-    (hooks(ours) / "post-merge").write_text("#!/usr/bin/env ruby\n# Overcommit\n")
-    with pytest.raises(NotAllowed, match="overcommit's") as caught:
-        githooks.install(place_of(ours))
-    assert "\n" not in str(caught.value)
+    for text, whose in (("#!/usr/bin/env ruby\n# Overcommit\n", "overcommit's"), ("#!/bin/sh\n# husky\n", "husky's")):
+        (hooks(ours) / "post-merge").write_text(text)
+        with pytest.raises(NotAllowed, match=whose) as caught:
+            githooks.install(place_of(ours))
+        assert "\n" not in str(caught.value)
     (hooks(ours) / "post-merge").unlink()
     (hooks(ours) / "post-merge").mkdir()
     with pytest.raises(BadData, match="is a folder"):
@@ -289,6 +290,21 @@ def test_a_folder_of_hooks_outside_the_repository_is_refused_in_one_line(ours: R
         assert githooks.uninstall(place_of(ours)) == []
     assert snapshot(shared) == before
     assert not (hooks(ours) / "post-commit").exists()
+
+
+def test_our_own_hook_is_never_kept_for_the_one_before_it(ours: Repo) -> None:
+    # Two installations at once: a hook that calls itself would never end.
+    hook = script(hooks(ours) / "post-commit", "exit 0")
+    path, new = githooks._file_plan(githooks.place(place_of(ours)), "post-commit")
+    assert new is not None
+    githooks.install(place_of(ours), ("post-commit",))
+    before = snapshot(hooks(ours))
+    assert hookfiles.put(path, new) == ""
+    assert snapshot(hooks(ours)) == before
+    hook.unlink()
+    script(hook, "exit 1")
+    with pytest.raises(TryAgain, match="came while"):
+        hookfiles.put(path, new)
 
 
 # ── nothing ever fails ───────────────────────────────────────────────────────────────────────
@@ -362,7 +378,8 @@ def test_the_program_is_found_where_the_shell_has_a_bare_path(
 
 def test_every_text_is_sh_alone(tmp_path: Path) -> None:
     texts = [gitshims.file(name, name + gitshims.KEPT) for name in gitshims.NAMES]
-    texts += [make(name) for name in gitshims.NAMES[:-1] for make in (gitshims.block, gitshims.command)]
+    texts += [gitshims.command(name) for name in gitshims.NAMES]
+    texts += [gitshims.block(name) for name in gitshims.NAMES[:-1]]
     for text in texts:
         done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, ""), text
@@ -389,6 +406,11 @@ def test_with_husky_our_lines_stand_in_its_scripts_and_go_without_a_trace(ours: 
     before = snapshot(theirs)
     assert len(githooks.install(place_of(ours))) == 4
     assert githooks.install(place_of(ours)) == []
+    assert states(ours) == INSTALLED
+    commit = theirs / "post-commit"
+    commit.write_text(commit.read_text().replace("gitledger 1 ", "gitledger 0 ").replace("--no-renames", ""))
+    assert states(ours)["post-commit"] == "outdated"
+    assert githooks.install(place_of(ours)) == [f"post-commit: lines in {commit}"]
     assert states(ours) == INSTALLED
     assert snapshot(theirs / "_") == {k[2:]: v for k, v in before.items() if k.startswith("_/")}
     old = ours.commit("second")
@@ -530,32 +552,39 @@ def test_a_commits_trailer_names_the_task_where_there_is_a_message(
 def test_a_push_of_the_users_takes_the_ledger_along_behind_its_back(
     ours: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    gate, ended = tmp_path / "gate", tmp_path / "ended"
     slow = program(tmp_path / "bin", monkeypatch)
-    slow.write_text(slow.read_text().replace("PYTHONPATH", "sleep 1; PYTHONPATH", 1))
+    held = f'n=0; while [ ! -e "{gate}" ] && [ $n -lt 900 ]; do sleep 0.1; n=$((n + 1)); done\n'
+    text = slow.read_text().replace("exec ", "").replace("PYTHONPATH", f"{held}PYTHONPATH")
+    slow.write_text(f'{text}echo >>"{ended}"\n')
     remote = tmp_path / "remote.git"
     ours.git("init", "--quiet", "--bare", str(remote))
     ours.git("remote", "add", "origin", str(remote))
     works(ours.path, "remote", "set", "origin")
     githooks.install(place_of(ours), ("pre-push",))
-    ours.git("push", "--quiet", "origin", "main")  # remote.push is off
     state = gitdir.state(str(ours.path / ".git"))
-    time.sleep(2)
-    assert syncstate.load(state, "main").at == ""
+
+    def push_and_wait(status: int) -> syncstate.SyncState:
+        before = ended.read_text() if ended.exists() else ""
+        gate.unlink(missing_ok=True)
+        ours.commit("more")
+        done = tried(ours, "push", "--quiet", "origin", "main")  # it has ended while the program is still held up
+        assert done.returncode == status
+        assert (done.stdout, done.stderr) == ("", "") or status
+        gate.touch()
+        until = time.monotonic() + 60
+        while status == 0 and (ended.read_text() if ended.exists() else "") == before:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        return syncstate.load(state, "main")
+
+    assert push_and_wait(0).at == ""  # remote.push is off
     works(ours.path, "config", "set", "remote.push", "true")
-    ours.commit("second")
-    begun = time.monotonic()
-    done = tried(ours, "push", "--quiet", "origin", "main")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert syncstate.load(state, "main").at == ""  # it has only begun
-    until = begun + 40
-    while not syncstate.load(state, "main").at and time.monotonic() < until:
-        time.sleep(0.1)
-    made = syncstate.load(state, "main")
+    made = push_and_wait(0)
     assert (made.failed, made.tip) == ("", ours.git("rev-parse", "ledger/main"))
     assert ours.git("--git-dir", str(remote), "rev-parse", "ledger/main") == made.tip
     script(hooks(ours) / f"pre-push{gitshims.KEPT}", "exit 1")
-    ours.commit("third")
-    assert tried(ours, "push", "origin", "main").returncode == 1  # the one before ours refuses, as without us
+    assert push_and_wait(1) == made  # the hook before ours refuses, as without us
 
 
 def test_other_tools_may_add_to_a_ledger_and_nothing_else(ours: Repo, path: Path, tmp_path: Path) -> None:
