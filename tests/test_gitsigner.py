@@ -264,7 +264,8 @@ def gnupg(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     monkeypatch.setenv("GNUPGHOME", str(folder))
     yield folder
-    subprocess.run(["gpgconf", "--kill", "all"], check=False, capture_output=True)
+    # By name: a test may have set the environment to another home.
+    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "all"], check=False, capture_output=True)
 
 
 def gpg(*words: str, text: str = "") -> str:
