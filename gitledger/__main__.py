@@ -18,6 +18,10 @@ def main() -> int:
     """Run the words of `sys.argv`; the exit status."""
     words = sys.argv[1:]
     if "hook" in words:
+        if os.environ.get("GITLEDGER_PROBE"):
+            from gitledger import probe
+
+            return probe.main(words)
         from gitledger import capture
 
         status = capture.main(words, _behind)

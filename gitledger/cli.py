@@ -51,6 +51,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Look at this machine's set-up.",
     "purge": "Take a secret that got through out of this clone's ledger.",
     "compaction": "Let one compaction through where no checkpoint can be made.",
+    "hooks": "Put the hooks of agents and of git in, look at them, try them, take them out.",
     "hook": "Take an agent's event; its payload is on stdin.",
     "config": "List, get and set configuration.",
     "schema": "Print a JSON Schema.",

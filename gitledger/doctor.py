@@ -110,6 +110,37 @@ def _log(ledger: Ledger) -> Iterator[Check]:
             yield Check("hooks' log", "note", f"{len(rows)} lines, the last: {rows[-1]}", f"see {path}")
 
 
+def _hooks(ledger: Ledger) -> Iterator[Check]:
+    from gitledger import firing, install
+
+    fired = firing.last(ledger)
+    found = False
+    for at in install.places(ledger.gitdir, os.environ):
+        name = f"{at.client.title} ({at.path})"
+        mend = f"gitledger hooks install --client {at.client.name}{' --user' if at.scope == 'user' else ''}"
+        try:
+            rows = [row for row in install.wired(at) if row.state != "absent" or not at.client.own]
+        except LedgerError as e:
+            yield Check("hooks", "warning", str(e), f"mend it, then {mend}")
+            found = True
+            continue
+        if all(row.state == "absent" for row in rows):
+            continue
+        found = True
+        wrong = [row.theirs for row in rows if row.state != "installed"]
+        silent = [row.theirs for row in rows if not fired.get((at.client.name, row.ours))]
+        last = max((fired.get((at.client.name, row.ours), "") for row in rows), default="")
+        if wrong:
+            yield Check("hooks", "warning", f"{name}: missing or of another version: {', '.join(wrong)}", mend)
+        elif not last:
+            yield Check("hooks", "note", f"{name}: wired, and never fired here", "try them: gitledger hooks test")
+        else:
+            more = f"; never fired: {', '.join(silent)}" if silent else ""
+            yield Check("hooks", "ok", f"{name}: fired last at {last}{more}")
+    if not found:
+        yield Check("hooks", "note", "no agent is wired here", "gitledger hooks install")
+
+
 def _sizes(ledger: Ledger) -> Iterator[Check]:
     rows = gitcli.run(["count-objects", "-v"], cwd=_at(ledger.gitdir)).line.splitlines()
     said = {name: int(value) for name, _, value in (row.partition(": ") for row in rows) if value.isdigit()}
@@ -239,6 +270,7 @@ _CHECKS: tuple[tuple[str, Callable[[Ledger], Iterator[Check]]], ...] = (
     ("ledger", _ledger),
     ("key", _key_file),
     ("log", _log),
+    ("hooks", _hooks),
     ("size", _sizes),
     ("remote", _remote),
     ("git push", _pushes),

@@ -18,6 +18,7 @@ from gitledger import (
     lock,
     objects,
     pins,
+    program,
     signing,
     store,
     tasks,
@@ -220,6 +221,7 @@ def begin(
                 # A key that is gone, or revoked, takes its writer with it: nobody can sign for it.
                 mine, key = _new_writer(home, mint, new, _revoked(ledger_store, base, home), another)
             wal.create(home.wal)
+            program.remember(gitdir.common)
             settle()
             desk = Desk(ledger_store, home, writer(mine.id, key or [*keys, new][0]), mint)
             if found:

@@ -123,7 +123,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "verify",
         }
     ),
-    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "progress"}),
+    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "probe", "progress", "trial"}),
     frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
@@ -267,7 +267,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 """Imports within one layer, each with its reason."""
 
 STARTS_PROGRAMS = frozenset(
-    {"trial", "gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "demo", "commands", "evidence"}
+    {"commands", "demo", "evidence", "gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "trial"}
 )
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
 SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})

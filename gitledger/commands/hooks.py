@@ -1,0 +1,317 @@
+"""gitledger hooks."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from gitledger.commands import counted, json_option, put, put_json, warn
+from gitledger.gitshims import NAMES as GIT_HOOKS
+from gitledger.wiring import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gitledger.gitdir import GitDir
+    from gitledger.install import Outcome, Place, Wired
+
+_clients = click.option(
+    "--client", "names", multiple=True, type=click.Choice(list(BY_NAME)), help="This client; may be said several times."
+)
+_user = click.option("--user", "user", is_flag=True, help="In your own settings, for all repositories.")
+
+
+@click.group()
+def command() -> None:
+    """Put the hooks of agents and of git in, look at them, try them, take them out.
+
+    An agent's hooks stand in its own settings, in this project's or in yours. What else stands there stays as it is,
+    byte for byte. Settings that cannot be read are left alone, and what to put there is printed.
+    """
+
+
+@command.command()
+@_clients
+@_user
+@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
+@click.option("--hook", "hooks", multiple=True, type=click.Choice(GIT_HOOKS), help="With --git: this hook too.")
+@click.pass_context
+def install(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, hooks: tuple[str, ...]) -> int:
+    """Put hooks in, or bring those of an older version up to date.
+
+    Without --client for every agent that seems to be used here. Once more changes nothing.
+    """
+    from gitledger import gitdir, install, program, wiring
+    from gitledger.errors import Missing, NotARepository, Usage
+
+    found = gitdir.find(ctx.obj.path)
+    if hooks and not git:
+        raise Usage("--hook names one of git's hooks; say --git with it")
+    if git:
+        _git_install(found, hooks)
+        if not names:
+            return 0
+    scope: wiring.Scope = "user" if user else "project"
+    if not user and (found is None or not found.top):
+        raise NotARepository(f"{ctx.obj.path} is in no work tree; go into one, or say --user for your own settings")
+    chosen = [BY_NAME[name] for name in names] or [
+        client
+        for client in wiring.CLIENTS
+        if client.name not in wiring.DOCUMENTED and install.is_used(client, found, os.environ)
+    ]
+    if not chosen:
+        raise Missing(f"no agent was found here; name one: --client {'|'.join(BY_NAME)}")
+    places = [at for client in chosen if (at := install.place(client, scope, found, os.environ))]
+    if not places:
+        raise Missing("there is no home folder to keep settings in; set HOME, or leave out --user")
+    done, status = _each(places, install.install)
+    for outcome in done:
+        put(_told(outcome))
+    for text in install.also(done, found, os.environ):
+        put(text)
+    if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
+        put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
+    if found and gitdir.ledgers(found.common):
+        program.remember(found.common)
+    elif not user:
+        put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
+    return status
+
+
+@command.command()
+@_clients
+@_user
+@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
+@click.pass_context
+def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool) -> int:
+    """Take hooks out: a file is what it was before, and is gone where there was none.
+
+    Without --client those of every agent, in this project's settings, or in yours with --user.
+    """
+    from gitledger import gitdir, install
+
+    found = gitdir.find(ctx.obj.path)
+    if git:
+        _git_uninstall(found)
+        if not names:
+            return 0
+    scope = "user" if user else "project"
+    places = [
+        at
+        for at in install.places(found, os.environ)
+        if at.scope == scope and (at.client.name in names or (not names and os.path.lexists(at.path)))
+    ]
+    done, status = _each(places, install.uninstall, paste=False)
+    rows = [_told(outcome) for outcome in done if names or outcome.done != "absent"]
+    put("\n".join(rows or ([] if status else ["Nothing of gitledger's was there"])))
+    return status
+
+
+@command.command()
+@_clients
+@json_option
+@click.pass_context
+def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+    """Say of each event whether it is wired, and when it fired last in this clone.
+
+    Codex is asked whether it trusts its hooks, where it is named by --client.
+    """
+    from gitledger import gitdir, install, trial
+    from gitledger.errors import LedgerError
+    from gitledger.render.text import line
+
+    found = gitdir.find(ctx.obj.path)
+    fired = _fired(ctx, found)
+    rows: list[tuple[Wired, str, str]] = []
+    faults: list[str] = []
+    for at in install.places(found, os.environ):
+        if names and at.client.name not in names:
+            continue
+        try:
+            wired = install.wired(at)
+        except LedgerError as e:
+            faults.append(str(e))
+            continue
+        if not names and all(row.state == "absent" for row in wired):
+            continue
+        trusted = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
+        for row in wired:
+            word = (trusted or {}).get(row.command, "")
+            state = row.state if word in ("", "trusted") or row.state == "absent" else word
+            rows.append((row, state, fired.get((at.client.name, row.ours), "")))
+    if as_json:
+        put_json(
+            {
+                "hooks": [
+                    {
+                        "client": row.place.client.name,
+                        "scope": row.place.scope,
+                        "path": row.place.path,
+                        "event": row.theirs,
+                        "means": row.ours,
+                        "state": state,
+                        "fired": at or None,
+                    }
+                    for row, state, at in rows
+                ],
+                "findings": faults,
+            }
+        )
+        return
+    put("\n".join(_rows(rows, fired is not _UNKNOWN)))
+    for fault in faults:
+        warn(line(fault, 300))
+    if found:
+        _git_status(found)
+
+
+@command.command()
+@_clients
+@click.pass_context
+def test(ctx: click.Context, names: tuple[str, ...]) -> int:
+    """Send a made-up payload through each installed command, as the agent does, and say what came of it.
+
+    The program is told to do nothing else than to say that it was reached: nothing is written. Exit code 1 where one
+    was not.
+    """
+    from gitledger import gitdir, install, trial
+    from gitledger.errors import Missing
+    from gitledger.render.text import line
+
+    found = gitdir.find(ctx.obj.path)
+    folder = found.top if found and found.top else os.path.abspath(ctx.obj.path)
+    rows = [
+        row
+        for at in install.places(found, os.environ)
+        if not names or at.client.name in names
+        for row in install.wired(at)
+        if row.command
+    ]
+    if not rows:
+        raise Missing("no hook is installed here; put them in: gitledger hooks install")
+    good = True
+    for row in rows:
+        tried = trial.attempt(row, folder, os.environ)
+        good = good and tried.ok
+        head = f"{row.place.client.name:12} {row.place.scope:8} {line(row.theirs, 40):36}"
+        put(f"{head} {'ok' if tried.ok else 'failed':7} {line(tried.said, 200)}")
+    return 0 if good else 1
+
+
+@command.command()
+@click.argument("name", type=click.Choice(GIT_HOOKS))
+def script(name: str) -> None:
+    """Print what one of git's hooks would run, for a hook that is kept by hand."""
+    from gitledger import gitshims
+
+    put(gitshims.command(name).rstrip("\n"))
+
+
+# ── agents ───────────────────────────────────────────────────────────────────────────────────
+def _each(
+    places: Iterable[Place], step: Callable[[Place], Outcome], *, paste: bool = True
+) -> tuple[list[Outcome], int]:
+    """Do one thing at each place; what was done, and the exit code of the first that failed."""
+    from gitledger import install
+    from gitledger.errors import BadData, LedgerError
+
+    done: list[Outcome] = []
+    status = 0
+    for at in places:
+        try:
+            done.append(step(at))
+        except LedgerError as e:
+            status = status or e.exit_code
+            warn(f"{at.client.name}: {e}")
+            if paste and isinstance(e, BadData):
+                put(f"What belongs into {at.path}:\n{install.to_paste(at.client)}")
+    return done, status
+
+
+def _told(outcome: Outcome) -> str:
+    at = outcome.place
+    head = f"{at.client.name}: "
+    if outcome.done == "installed":
+        return f"{head}{counted(len(outcome.missing), 'event')} wired in {at.path}"
+    if outcome.done == "current":
+        return f"{head}all is there already, in {at.path}"
+    if outcome.done == "updated":
+        parts = [f"missing: {', '.join(outcome.missing)}"] if outcome.missing else []
+        parts += [f"of another version: {', '.join(outcome.old)}"] if outcome.old else []
+        return f"{head}brought up to date in {at.path}; {'; '.join(parts)}"
+    if outcome.done == "removed":
+        return f"{head}{at.path} is as it was before" if os.path.lexists(at.path) else f"{head}{at.path} is gone"
+    return f"{head}nothing of gitledger's is in {at.path}"
+
+
+_UNKNOWN: Mapping[tuple[str, str], str] = {}
+
+
+def _fired(ctx: click.Context, found: GitDir | None) -> Mapping[tuple[str, str], str]:
+    from gitledger import firing, gitdir
+    from gitledger.errors import LedgerError
+
+    if found is None or not gitdir.ledgers(found.common):
+        return _UNKNOWN
+    try:
+        return firing.last(ctx.obj.open())
+    except LedgerError as e:
+        warn(f"when hooks fired cannot be told: {e}")
+        return _UNKNOWN
+
+
+def _rows(rows: list[tuple[Wired, str, str]], known: bool) -> list[str]:
+    from gitledger.render.text import line
+
+    if not rows:
+        return ["No agent is wired here; put hooks in: gitledger hooks install"]
+    told: list[str] = []
+    last = None
+    for row, state, at in rows:
+        if row.place != last:
+            told.append(f"{row.place.client.name} ({row.place.scope}): {line(row.place.path, 200)}")
+            last = row.place
+        fired = f"fired last at {at}" if at else "never fired" if known else ""
+        told.append(f"  {line(row.theirs, 40):36} {row.ours:10} {line(state, 12):11} {fired}".rstrip())
+    return told
+
+
+# ── git ──────────────────────────────────────────────────────────────────────────────────────
+def _git_install(found: GitDir | None, more: tuple[str, ...]) -> None:
+    from gitledger import gitdir, githooks, gitshims, program
+    from gitledger.errors import NoLedger, NotARepository
+
+    if found is None:
+        raise NotARepository("git's hooks belong to a repository, and this is in none; go into one")
+    if not gitdir.ledgers(found.common):
+        raise NoLedger("there is no ledger here for git's hooks to write to; begin one first: gitledger init")
+    done = githooks.install(found, (*gitshims.USUAL, *(name for name in more if name not in gitshims.USUAL)))
+    program.remember(found.common)
+    put("\n".join(done or ["git's hooks are all there already"]))
+
+
+def _git_uninstall(found: GitDir | None) -> None:
+    from gitledger import githooks
+    from gitledger.errors import NotARepository
+
+    if found is None:
+        raise NotARepository("git's hooks belong to a repository, and this is in none; go into one")
+    put("\n".join(githooks.uninstall(found) or ["None of git's hooks was gitledger's"]))
+
+
+def _git_status(found: GitDir) -> None:
+    from gitledger import githooks
+    from gitledger.errors import LedgerError
+    from gitledger.render.text import line
+
+    try:
+        hooks = [hook for hook in githooks.status(found) if hook.state != "absent"]
+    except LedgerError as e:
+        warn(str(e))
+        return
+    if hooks:
+        put("git:")
+    for hook in hooks:
+        put(f"  {hook.name:36} {'git':10} {hook.state:11} {line(hook.what, 120)}".rstrip())
