@@ -29,8 +29,8 @@ FED = frozenset({"post-rewrite", "reference-transaction"})
 # In quotes apart, because lefthook takes `{0}` in its commands for a hook's arguments.
 _NEWEST = '"@{"0"}"'
 _LOG = (
-    "git -c log.showSignature=false log -1 --no-color --encoding=UTF-8 --name-only --no-renames --no-relative "
-    "-m --first-parent"
+    "GIT_NO_LAZY_FETCH=1 git -c log.showSignature=false log -1 --no-color --encoding=UTF-8 --name-only --no-renames "
+    "--no-relative -m --first-parent"
 )
 _FORMAT = "id %H%nparents %P%n{branch}subject %s"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -13,7 +14,7 @@ from gitledger import gitdir, githooks, gitshims, hookfiles, rewrites, syncstate
 from gitledger.errors import BadData, CannotWrite, NotAllowed, TryAgain, Usage
 from tests.githooks import ledger_in, place_of, program, script, snapshot, told, tried
 from tests.ledgers import again
-from tests.process.program import works
+from tests.process.program import gitledger, works
 from tests.sealed import Repo, identify, new_repo
 
 pytestmark = pytest.mark.process
@@ -385,6 +386,32 @@ def test_every_text_is_sh_alone(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), text
     assert gitshims.ours(texts[0]) == (gitshims.VERSION, "post-commit", "post-commit.before-gitledger")
     assert gitshims.ours("#!/bin/sh\n# gitledger git hook x\n\n") is None
+
+
+def test_the_commands_put_them_in_say_how_they_stand_and_take_them_out(
+    ours: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert works(ours.path, "hooks", "install", "--git").count("post-") >= 4
+    assert works(ours.path, "hooks", "install", "--git") == "git's hooks are all there already"
+    works(ours.path, "hooks", "install", "--git", "--hook", "pre-push")
+    assert states(ours) == INSTALLED | {"pre-push": "installed"}
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    ours.commit("by what the installation wrote down")
+    assert [kind for kind, _ in told(ours)] == ["commit"]
+    script(hooks(ours) / "post-merge", "exit 0")
+    (hooks(ours) / "post-merge").rename(hooks(ours) / "post-merge.new")
+    githooks.install(place_of(ours))
+    (hooks(ours) / "post-merge").rename(hooks(ours) / "post-merge.old")  # as another tool does
+    (hooks(ours) / "post-merge.new").rename(hooks(ours) / "post-merge")
+    shown = works(ours.path, "hooks", "status")
+    assert "post-merge.old is called by nothing" in shown
+    rows = {row["hook"]: row for row in json.loads(works(ours.path, "hooks", "status", "--json"))["git"]}
+    assert {name: row["state"] for name, row in rows.items() if row["state"] != "absent"} == states(ours)
+    assert [name for name, row in rows.items() if row["fired"]] == ["post-commit"]
+    assert "post-merge.old is called by nothing" in gitledger(ours.path, "doctor").out
+    assert gitshims.command("post-commit").strip() == works(ours.path, "hooks", "script", "post-commit")
+    works(ours.path, "hooks", "uninstall", "--git")
+    assert states(ours) == {}
 
 
 # ── hook managers, by stand-ins of what they generate; the real ones: tests/clients ───────────

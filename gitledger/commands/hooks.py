@@ -9,12 +9,14 @@ import click
 
 from gitledger.commands import counted, json_option, put, put_json, warn
 from gitledger.gitshims import NAMES as GIT_HOOKS
+from gitledger.gitshims import USUAL
 from gitledger.wiring import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gitledger.gitdir import GitDir
+    from gitledger.githooks import Hook
     from gitledger.install import Outcome, Place, Wired
 
 _clients = click.option(
@@ -156,15 +158,33 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
                     }
                     for row, state, at in rows
                 ],
+                "git": [
+                    {
+                        "hook": hook.name,
+                        "path": hook.path,
+                        "state": hook.state,
+                        "what": hook.what,
+                        "fired": when or None,
+                    }
+                    for hook, when in _git_hooks(found, fired, faults)
+                ],
                 "findings": faults,
             }
         )
         return
     put("\n".join(_rows(rows, fired is not _UNKNOWN)))
+    hooks = [(hook, when) for hook, when in _git_hooks(found, fired, faults) if hook.state != "absent"]
+    if hooks:
+        put("git:")
+    for hook, when in hooks:
+        told = (
+            f"fired last at {when}" if when else "never fired" if hook.name in USUAL and fired is not _UNKNOWN else ""
+        )
+        put(f"  {hook.name:36} {'git':10} {hook.state:11} {told}".rstrip())
+        if hook.state != "installed":
+            put(f"    {line(hook.what, 200)}")
     for fault in faults:
         warn(line(fault, 300))
-    if found:
-        _git_status(found)
 
 
 @command.command()
@@ -301,17 +321,15 @@ def _git_uninstall(found: GitDir | None) -> None:
     put("\n".join(githooks.uninstall(found) or ["None of git's hooks was gitledger's"]))
 
 
-def _git_status(found: GitDir) -> None:
+def _git_hooks(found: GitDir | None, fired: Mapping[tuple[str, str], str], faults: list[str]) -> list[tuple[Hook, str]]:
+    """Each of git's hooks with when it fired last; where none can be put in, why is one more fault."""
     from gitledger import githooks
     from gitledger.errors import LedgerError
-    from gitledger.render.text import line
 
+    if found is None:
+        return []
     try:
-        hooks = [hook for hook in githooks.status(found) if hook.state != "absent"]
+        return [(hook, fired.get(("git", hook.name.removeprefix("post-")), "")) for hook in githooks.status(found)]
     except LedgerError as e:
-        warn(str(e))
-        return
-    if hooks:
-        put("git:")
-    for hook in hooks:
-        put(f"  {hook.name:36} {'git':10} {hook.state:11} {line(hook.what, 120)}".rstrip())
+        faults.append(str(e))
+        return []
