@@ -43,17 +43,19 @@ _HURT = "compare with another clone, or with git log of the ledger's branch, bef
 
 # ── the journal's chains ─────────────────────────────────────────────────────────────────────
 def chained(
-    get: Get, root: Oid, faults: list[Finding], since: Mapping[str, Tail] = MappingProxyType({})
+    get: Get,
+    root: Oid,
+    faults: list[Finding],
+    since: Mapping[str, Tail] = MappingProxyType({}),
+    journals: Mapping[str, Oid] | None = None,
 ) -> Iterator[tuple[Event, bytes]]:
     """All events of a tree in order, each writer's journal checked on the way; what cannot be read is passed over.
 
-    With `since`, only those behind the given ends of the writers' journals.
+    With `since`, only those behind the given ends of the writers' journals; with `journals`, only those writers'.
     """
     ids: set[bytes] = set()
-    streams = [
-        _chain(get, start, writer, ids, faults, since.get(writer, Tail()))
-        for writer, start in reading.writers(get, root, faults).items()
-    ]
+    journals = reading.writers(get, root, faults) if journals is None else journals
+    streams = [_chain(get, start, writer, ids, faults, since.get(writer, Tail())) for writer, start in journals.items()]
     return merge(*streams, key=lambda row: row[0].stamp)
 
 
@@ -220,14 +222,17 @@ def remade(
 def _rebuild(scratch: Scratch, ledger_store: Readable, root: Oid, base: Oid | None, renderer: int) -> Rebuilt:
     real, algorithm = ledger_store.get, ledger_store.algorithm
     faults: list[Finding] = []
-    newest = {
-        writer: next(reading.segments(real, start, writer, [], newest_first=True), None)
-        for writer, start in reading.writers(real, root, []).items()
-    }
-    counts = {writer: segment.n + 1 if segment else 0 for writer, segment in newest.items()}
+    journals = reading.writers(real, root, faults)
     total, first = 0, base
     view = _over(scratch, base) if base else View(lambda path: None)
     since = {writer: replace(tail) for writer, tail in view.manifest.writers.items()}
+    counts = {writer: since[writer].segments for writer in journals if writer in since}
+    if base:  # of very many writers, most have said nothing since
+        older = reading.writers(real, base, [])
+        journals = {writer: start for writer, start in journals.items() if (writer, start) not in older.items()}
+    for writer, start in journals.items():
+        newest = next(reading.segments(real, start, writer, [], newest_first=True), None)
+        counts[writer] = newest.n + 1 if newest else 0
 
     def render() -> Oid:
         for writer, tail in view.manifest.writers.items():
@@ -238,7 +243,7 @@ def _rebuild(scratch: Scratch, ledger_store: Readable, root: Oid, base: Oid | No
         return edited.tree
 
     events = size = 0
-    for event, line in chained(real, root, faults, since):
+    for event, line in chained(real, root, faults, since, journals):
         if events >= LOT_EVENTS or size + len(line) > LOT_BYTES:
             base = render()
             view, events, size = _over(scratch, base), 0, 0

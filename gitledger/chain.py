@@ -66,19 +66,32 @@ class State:
         self.lamport = max(self.lamport, other.lamport)
 
 
-def state_at(get: Get, tree: Oid) -> State:
-    """The state that a tree stands for, from its journals and its writers' records; for one that was found good."""
+Standing = tuple[Tail, int, Owner]
+"""Where a writer stands, the lamport of its last event, and who it is."""
+
+
+def state_at(get: Get, tree: Oid, seen: dict[tuple[str, Oid, Oid], Standing] | None = None) -> State:
+    """The state that a tree stands for, from its journals and its writers' records; for one that was found good.
+
+    What was read for another tree is kept in `seen`: between two of them most writers stand where they stood.
+    """
     faults: list[Finding] = []
     state = State()
+    seen = {} if seen is None else seen
+    keys = objects.entries(get, tree, "keys") or {}
     for writer, start in reading.writers(get, tree, faults).items():
-        newest = next(reading.segments(get, start, writer, faults, newest_first=True), None)
-        if newest is None:
-            continue
-        line = reading.lines(get(newest.oid).data)[-1]
-        event = codec.read_event(line, newest.path)
-        state.tails[writer] = Tail(newest.n + 1, event.seq, codec.line_hash(line))
-        state.lamport = max(state.lamport, event.lamport)
-        state.owners[writer] = _owner_at(get, tree, writer)
+        key = keys.get(f"{writer}.json")
+        at = writer, start, key.oid if key else ""
+        if at not in seen:
+            newest = next(reading.segments(get, start, writer, faults, newest_first=True), None)
+            if newest is None:
+                continue
+            line = reading.lines(get(newest.oid).data)[-1]
+            event = codec.read_event(line, newest.path)
+            tail = Tail(newest.n + 1, event.seq, codec.line_hash(line))
+            seen[at] = tail, event.lamport, _owner_at(get, tree, writer)
+        state.tails[writer], lamport, state.owners[writer] = seen[at]
+        state.lamport = max(state.lamport, lamport)
     data = objects.read(get, tree, layout.MANIFEST)
     value = codec.parse(data, layout.MANIFEST) if data else {}
     state.numbers = {str(k): n for k, n in value.get("numbers", {}).items() if isinstance(n, int)}

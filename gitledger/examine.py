@@ -203,7 +203,9 @@ class Eye(Folders):
                 look.faults.append(("merge", f"it adds {_shown(path)}, which is in neither parent"))
         if look.faults:
             return
-        with audit.remade(self.store, look.tree, trees[0]) as made:
+        # Over the parent that lacks less of it, which of many writers' parents is the other ones'.
+        base = trees[0] if len(added[0]) <= len(added[1]) else trees[1]
+        with audit.remade(self.store, look.tree, base) as made:
             if made.faults:
                 look.faults.append(("merge", f"its journals cannot be folded: {made.faults[0].what}"))
             elif made.tree != look.tree:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from gitledger import audit, codec, layout, objects, reading
 from gitledger.errors import BadData, NotAllowed
-from gitledger.model import Change, Field, Finding, Json, Key, Oid, Stamp
+from gitledger.folders import Folders
+from gitledger.model import Change, Field, Json, Key, Oid, Stamp
 from gitledger.objects import FOLDER, Get, Object, TreeEntry
 from gitledger.store import Store
-from gitledger.view import Manifest, Tail, read_manifest
 
 MOST_CONFLICTS = 100
 """Fields set on both sides that one merge names; what is set is kept, however many they are."""
@@ -68,7 +68,7 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
     scratch = audit.Scratch(store.get)
     try:
         union = _union(scratch, a, b, store.algorithm)
-        news = _news(store.get, a, b)
+        news = Sides(store).of(a, b)
         # From the side that has more: what the other one has besides is folded into it.
         base = a if news[0].events >= news[1].events else b
         with audit.remade(_Front(scratch.get, store.algorithm), union, base) as made:
@@ -83,39 +83,32 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
     return Merged(made.tree, bring, news[0].events, news[1].events, _apart(*news))
 
 
-def apart(store: Store, ours: Oid, theirs: Oid) -> Apart:
-    """What two commits' sides set, not knowing of each other; for a merge that somebody else has made."""
-    a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
-    return _apart(*_news(store.get, a, b))
+class Sides:
+    """What reads both sides of merges of one store: each folder and each segment once, however many merges share it."""
 
+    def __init__(self, store: Store) -> None:
+        self._folders = Folders(store)
+        self._said: dict[bytes, _Side] = {}
 
-def _news(get: Get, a: Oid, b: Oid) -> tuple[_Side, _Side]:
-    mine, other = _manifest(get, a), _manifest(get, b)
-    common = {
-        writer: min(_tail(mine, writer), _tail(other, writer), key=lambda tail: tail.seq)
-        for writer in mine.writers.keys() | other.writers.keys()
-    }
-    one, two = (_Side.of(_events(get, tree, common)) for tree in (a, b))
-    return one, two
+    def of(self, a: Oid, b: Oid) -> tuple[_Side, _Side]:
+        """What each of two trees' journals has that the other lacks; both must have been found good."""
+        one, two = _Side(), _Side()
+        look = self._folders
+        for file in look.changed(look.journal(a), look.journal(b), "journal/"):
+            if file.old is None and file.new:
+                two.add(self._segment(file.new[1]))
+            elif file.old and file.new is None:
+                one.add(self._segment(file.old[1]))
+        return one, two
 
+    def apart(self, ours: Oid, theirs: Oid) -> Apart:
+        """What two commits' sides set, not knowing of each other; for a merge that somebody else has made."""
+        return _apart(*self.of(self._folders.tree(ours), self._folders.tree(theirs)))
 
-def _tail(manifest: Manifest, writer: str) -> Tail:
-    return manifest.writers.get(writer, Tail())
-
-
-def _events(get: Get, tree: Oid, since: dict[str, Tail]) -> Iterator[bytes]:
-    """The journal lines of a side that was found good, behind where the writers' journals are common."""
-    faults: list[Finding] = []
-    for writer, start in reading.writers(get, tree, faults).items():
-        for segment in audit.behind(get, start, writer, faults, since[writer].segments if writer in since else 0):
-            yield from reading.lines(get(segment.oid).data)
-
-
-def _manifest(get: Get, tree: Oid) -> Manifest:
-    data = objects.read(get, tree, layout.MANIFEST)
-    if data is None:
-        raise BadData(f"the tree {tree[:12]} holds no {layout.MANIFEST}: it is no ledger's")
-    return read_manifest(data)
+    def _segment(self, oid: bytes) -> _Side:
+        if oid not in self._said:
+            self._said[oid] = _Side.of(reading.lines(self._folders.read(oid.hex(), "blob")))
+        return self._said[oid]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +165,7 @@ class _Side:
 
     events: int = 0
     fields: dict[tuple[Key, str], Field] = field(default_factory=dict)
-    active: dict[Key, tuple[Key, str]] = field(default_factory=dict)
+    active: dict[Key, tuple[Stamp, Key, str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, lines: Iterable[bytes]) -> _Side:
@@ -184,10 +177,19 @@ class _Side:
             event = codec.read_event(line, "a journal line")
             for key, change in event.records.items():
                 if key.startswith("worktree:") and "active" in change.set:
-                    side.active[key] = (change.set["active"], event.writer)
+                    side.active[key] = (event.stamp, change.set["active"], event.writer)
                 if key[:1] in _JUDGED or key in (layout.PROJECT, layout.CONFIG):
                     side.note(key, change, event.stamp)
         return side
+
+    def add(self, other: _Side) -> None:
+        """What another part of the same side set, too."""
+        self.events += other.events
+        for at, said in other.fields.items():
+            if at not in self.fields or self.fields[at][1] < said[1]:
+                self.fields[at] = said
+        for place, task in other.active.items():
+            self.active[place] = max(self.active.get(place, task), task, key=lambda one: one[0])
 
     def note(self, key: Key, change: Change, stamp: Stamp) -> None:
         """What one event sets of one record, where it is the latest."""
@@ -220,7 +222,7 @@ def _conflicts(a: _Side, b: _Side) -> Iterator[Conflict]:
 
 def _together(a: _Side, b: _Side) -> Iterator[tuple[Key, str, str]]:
     """Tasks that work trees of both sides became active on: (task, writer, writer)."""
-    for task, one in sorted({found for found in a.active.values() if found[0]}):
-        for other_task, other in sorted({found for found in b.active.values() if found[0]}):
+    for task, one in sorted({found[1:] for found in a.active.values() if found[1]}):
+        for other_task, other in sorted({found[1:] for found in b.active.values() if found[1]}):
             if task == other_task and one != other:
                 yield task, one, other

@@ -171,6 +171,7 @@ class _Sync:
     line: Line
     ways: Ways
     state: syncstate.SyncState
+    good: Oid = ""
     scanned: set[Oid] = field(default_factory=set)
 
     def run(self) -> Outcome:
@@ -221,7 +222,7 @@ class _Sync:
         if forward:
             if not self._move(theirs, ours, "fast-forward"):
                 return False
-            outcome.tip, outcome.there, outcome.fetched = theirs, theirs, outcome.fetched + len(order)
+            outcome.tip, outcome.there, outcome.fetched = theirs, theirs, len(order)
             self._found(order)
             self._accepted(theirs)
             return True
@@ -235,14 +236,16 @@ class _Sync:
             self._accepted(theirs)
             return False
         new = self._merge_commit(made, ours, theirs)
-        self._found(order, made.apart)
-        outcome.fetched, outcome.merged = outcome.fetched + len(order), True
+        outcome.fetched, outcome.merged = len(order), True
         if self.ways.push:
-            return self._push(outcome, new, ours, theirs)
-        if not self._move(new, ours, "merge"):
+            if not self._push(outcome, new, ours, theirs):
+                return False
+        elif self._move(new, ours, "merge"):
+            outcome.tip, outcome.there = new, theirs
+            self._accepted(theirs)
+        else:
             return False
-        outcome.tip, outcome.there = new, theirs
-        self._accepted(theirs)
+        self._found(order, made.apart)  # not before the push: others are faster the longer it takes until then
         return True
 
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
@@ -316,14 +319,17 @@ class _Sync:
             )
 
     def _verify_theirs(self, theirs: Oid, found: ancestry.Beyond) -> list[Oid]:
-        """The commits that are new here, all found good."""
+        """The commits that are new here, all found good; those that an earlier attempt found so are not asked again."""
         order = list(found.new)
-        made = verify.quarantined(self.ledger.desk, theirs, order, list(found.known), self._checks())
+        if self.good in found.new:
+            found = ancestry.beyond(self.ledger.desk.store.get, theirs, self.good)
+        made = verify.quarantined(self.ledger.desk, theirs, list(found.new), list(found.known), self._checks())
         if made.verdict not in ("verified", "unknown signer"):
             fault = next((f for f in made.findings if f.rule != "unknown signer"), made.findings[0])
             who = f" by writer {fault.writer}" if fault.writer else ""
             what = f"commit {fault.where}{who} is not taken in ({fault.rule}): {fault.what}"
             raise self._refused(fault.rule, what)
+        self.good = theirs
         return order
 
     def _checks(self) -> verify.Ways:
@@ -352,7 +358,8 @@ class _Sync:
         store = self.ledger.desk.store
         parents = [objects.parse_commit(store.get(oid).data).parents for oid in order]
         merges = [pair for pair in parents if len(pair) == 2][-MERGES_READ:]
-        for apart in [*(merge.apart(store, *pair) for pair in merges), *([own] if own else [])]:
+        sides = merge.Sides(store)
+        for apart in [*(sides.apart(*pair) for pair in merges), *([own] if own else [])]:
             twice = (
                 syncstate.Twice(one.key, one.field, one.shown, one.lost, _beginning(one.value))
                 for one in apart.conflicts

@@ -162,6 +162,7 @@ class _Walk:
     trusted: frozenset[str] = frozenset()
     _said: set[tuple[Oid, str]] = field(default_factory=set)
     _newest: dict[str, Oid] = field(default_factory=dict)
+    _standing: dict[tuple[str, Oid, Oid], chain.Standing] = field(default_factory=dict)
 
     def add(self, rule: str, commit: Oid, writer: str, what: str, mend: str = "") -> None:
         """Note a fault."""
@@ -211,7 +212,7 @@ class _Walk:
     def _check(self, eye: Eye, history: _History) -> None:
         """The commits of `history` in order, then the tip's contents."""
         store, mine = self.desk.store, self.mine
-        state = chain.state_at(store.get, eye.tree(self.since)) if self.since else chain.State()
+        state = chain.state_at(store.get, eye.tree(self.since), self._standing) if self.since else chain.State()
         ledger = f"{mine.uuid} {self.desk.home.name}"
         judge = chain.Judge(ledger, mine.genesis, partial(_prove, eye), self._ended(self.since, history.order))
         judge.newest.update((writer, tail.n) for writer, tail in state.tails.items())
@@ -335,7 +336,7 @@ class _Walk:
         joined = chain.State()
         for n, parent in enumerate(look.parents):
             if parent not in states:  # from before the verified tip
-                states[parent] = chain.state_at(self.desk.store.get, eye.tree(parent))
+                states[parent] = chain.state_at(self.desk.store.get, eye.tree(parent), self._standing)
             if n == 0:
                 joined = states[parent].copy()
             else:

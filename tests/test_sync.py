@@ -12,6 +12,7 @@ from gitledger import discover, entries, layout, merge, objects, remote, sync, t
 from gitledger.briefing import gather
 from gitledger.ledger import Ledger
 from gitledger.model import Oid
+from gitledger.transaction import Desk
 from tests import convergence
 from tests.convergence import Fleet
 from tests.ledgers import Clock, again, do, mint
@@ -277,6 +278,38 @@ def test_a_push_that_came_second_is_merged_and_tried_again(pair: Fleet, monkeypa
     assert (made.attempts, made.merged) == (2, True)
     sync.sync(a, ORIGIN)
     assert a.tip() == b.tip()
+
+
+def test_what_was_found_good_is_not_verified_again_by_the_next_attempt(
+    pair: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = pair.ledgers
+    asked: list[int] = []
+    push, quarantined = remote.push, verify.quarantined
+
+    def raced(line: remote.Line, new: Oid) -> bool:
+        if len(asked) < 3:
+            with monkeypatch.context() as honest:
+                honest.setattr(remote, "push", push)
+                honest.setattr(verify, "quarantined", quarantined)
+                a.checkpoint()
+                sync.sync(a, ORIGIN)
+        return push(line, new)
+
+    def counted(desk: Desk, tip: Oid, order: list[Oid], known: list[Oid], ways: verify.Ways) -> verify.Verified:
+        asked.append(len(order))
+        return quarantined(desk, tip, order, known, ways)
+
+    for _ in range(4):
+        a.checkpoint()
+    sync.sync(a, ORIGIN)
+    b.checkpoint()
+    monkeypatch.setattr(remote, "push", raced)
+    monkeypatch.setattr(verify, "quarantined", counted)
+    made = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    assert asked == [4, 1, 1]
+    assert made.fetched == 6
+    assert verify.verify(b.desk, b.tip(), verify.Ways(full=True)).findings == ()
 
 
 def test_a_merge_that_was_not_accepted_leaves_no_commit_behind(pair: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
