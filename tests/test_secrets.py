@@ -173,6 +173,8 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         ("init", "name"): "a test of its own: it is refused",
         ("init", "expect"): "compared with a fingerprint",
         ("trust add", "expect"): "compared with a fingerprint",
+        ("init", "remote"): "a remote, which stays in this clone; an address with a password in it is refused",
+        ("remote set", "remote"): "a remote, which stays in this clone; an address with a password in it is refused",
         ("trust rotate", "to"): "a key file's name, which stays in this clone",
         ("session start", "client"): "a word; it and the session's id go through the same draft",
         ("checkpoint", "source"): "a test of its own: every field of a change set",
