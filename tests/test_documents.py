@@ -16,7 +16,7 @@ from gitledger import codec, fold, layout
 from gitledger.model import Change, Json, Record, Stamp
 from gitledger.render import indexes, project, snapshots, task
 from gitledger.render.cut import CUT, cut_record
-from gitledger.render.page import LIMIT, anchor, page, prose, said, when
+from gitledger.render.page import LIMIT, anchor, page, prose, relative, said, when
 from gitledger.view import View
 from tests.example import LOGIN, NEXT, work
 from tests.sealed import Repo
@@ -192,6 +192,20 @@ def test_the_lists_say_what_is_open_and_where_the_rest_is(files):
     assert "[Q-0001](questions/00xx/Q-0001.md)" in section(files["BLOCKERS.md"], "Open questions")
     assert "[A-0001](artifacts/00xx/A-0001.md)" in files["ARTIFACTS.md"]
     assert f"[C-000001]({FOLDER}/checkpoints/0000xx/C-000001.md)" in section(files["PROJECT.md"], "Newest checkpoint")
+
+
+@pytest.mark.parametrize("source", ["INDEX.md", "tasks/00xx/T-0001-a/TASK.md", "tasks/00xx/README.md", "a/b/c/d.md"])
+@pytest.mark.parametrize(
+    "target", ["INDEX.md", "tasks/00xx/T-0001-a/STATE.md", "a/b/x.md", "tasks/README.md", "a/b.md"]
+)
+def test_a_link_is_the_way_from_file_to_file_wherever_this_process_stands(source, target, monkeypatch):
+    expected = posixpath.relpath(target, posixpath.dirname(source) or ".")
+
+    def gone():
+        raise FileNotFoundError("the present folder was removed")
+
+    monkeypatch.setattr("os.getcwd", gone)
+    assert relative(source, target) == expected
 
 
 def test_every_link_leads_somewhere(files):

@@ -5,7 +5,6 @@ Whatever comes from a record goes through `render.text` first; what is passed in
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
@@ -127,7 +126,12 @@ def position(value: Json) -> str:
 # ── links ────────────────────────────────────────────────────────────────────────────────────
 def relative(source: str, target: str) -> str:
     """The link from one file of the ledger's tree to another."""
-    return posixpath.relpath(target, posixpath.dirname(source) or ".")
+    # Not relpath: it asks for the present folder, which may be gone.
+    here, there = source.split("/")[:-1], target.split("/")
+    n = 0
+    while n < len(here) and n < len(there) - 1 and here[n] == there[n]:
+        n += 1
+    return "/".join([".."] * (len(here) - n) + there[n:])
 
 
 def anchor(key: Key) -> str:
