@@ -45,6 +45,7 @@ command -v gitledger >/dev/null || {
     [ -O "$own" ] && [ -O "$own/program" ] && read -r program <"$own/program"
     command -v "$program" >/dev/null || exit 0
 }"""
+# What it is told comes as a here-document: a pipe would be one more process.
 _CALL = '"$program" -C "${GIT_DIR:-.}" hook git'
 
 # The reflog of `@` names the branch in the same child; where there is none, the commit is told without.
@@ -61,13 +62,18 @@ case $task in T-*) ;; *) exit 0 ;; esac
 git interpret-trailers --no-divider --in-place --trailer "Ledger-Task: $task" "$1\""""
 
 _WORK = {
-    "post-commit": f"{_PROGRAM}\n{_COMMIT}\nprintf '%s\\n' \"$said\" | {_CALL} commit",
-    "post-merge": f'{_PROGRAM}\n{_COMMIT}\nprintf \'squash %s\\n%s\\n\' "$1" "$said" | {_CALL} merge',
+    "post-commit": f"{_PROGRAM}\n{_COMMIT}\n{_CALL} commit <<GITLEDGER\n$said\nGITLEDGER",
+    "post-merge": f"{_PROGRAM}\n{_COMMIT}\n{_CALL} merge <<GITLEDGER\nsquash $1\n$said\nGITLEDGER",
     "post-checkout": f"""\
 [ "$3" = 1 ] || exit 0
 {_PROGRAM}
-printf 'old %s\\nnew %s\\nbranch %s\\n' "$1" "$2" "$(git symbolic-ref --quiet HEAD || echo HEAD)" | {_CALL} checkout""",
-    "post-rewrite": f'{_PROGRAM}\nprintf \'by %s\\n%s\' "$1" "$gitledger_in" | {_CALL} rewrite',
+branch=$(git symbolic-ref --quiet HEAD) || branch=HEAD
+{_CALL} checkout <<GITLEDGER
+old $1
+new $2
+branch $branch
+GITLEDGER""",
+    "post-rewrite": f"{_PROGRAM}\n{_CALL} rewrite <<GITLEDGER\nby $1\n$gitledger_in\nGITLEDGER",
     "prepare-commit-msg": f'[ "$2" = message ] || exit 0\n{_TRAILER}',
     "commit-msg": _TRAILER,
     "pre-push": f"{_PROGRAM}\nprintf 'pid %s\\n' \"$PPID\" | {_CALL} push &",
@@ -123,7 +129,10 @@ def file(name: str, kept: str) -> str:
     if name in HEEDED:
         lines.append("    [ $status = 0 ] || exit $status")
     lines.append("fi")
-    lines.append(_GUARD if name == "reference-transaction" else _part(name))
+    if name == "reference-transaction":
+        lines.append(_GUARD)
+    else:  # a shell of its own, so it needs none within: each one costs as much as a third of a git child
+        lines += ["exec </dev/null >/dev/null 2>&1", _WORK[name].replace("exit 0", "exit $status")]
     return "\n".join([*lines, "exit $status", ""])
 
 
@@ -181,5 +190,10 @@ def ours(text: str) -> tuple[int, str, str] | None:
 
 
 def _part(name: str) -> str:
-    work = "\n".join("    " + line if line else "" for line in _WORK[name].split("\n"))
-    return f"(\n    set +eu\n{work}\n) </dev/null >/dev/null 2>&1 || :"
+    """What hook `name` does, apart from the shell that it stands in."""
+    lines, inside = [], False
+    for line in _WORK[name].split("\n"):
+        inside = inside and line != "GITLEDGER"
+        lines.append(line if inside or line == "GITLEDGER" else f"    {line}")
+        inside = inside or line.endswith("<<GITLEDGER")
+    return "\n".join(["(", "    set +eu", *lines, ") </dev/null >/dev/null 2>&1 || :"])
