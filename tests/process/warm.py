@@ -1,0 +1,149 @@
+"""A process that has the program loaded, and forks one that runs it each time it is asked.
+
+Starting Python and importing the program is four fifths of what a command costs. What is forked here has a pid,
+streams, an environment and an end of its own, like one that was started; how a start itself goes is for the tests that
+start one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import json
+import os
+import pkgutil
+import runpy
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).parent.parent.parent
+HEADER = struct.Struct("!Q")
+UNLOADED = ("gitledger.__main__", "gitledger.gitstore")
+"""The first is run; libgit2 keeps what the environment said when it was loaded."""
+
+
+class Nursery:
+    """The asking side: one process that forks, for as long as this one lives."""
+
+    def __init__(self) -> None:
+        self.line, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.process.warm", str(theirs.fileno())],
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def run(
+        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: bytes, timeout: float
+    ) -> tuple[int, bytes, bytes]:
+        """The exit status (negative for a signal), stdout and stderr of one run; raise TimeoutExpired."""
+        pipes = [os.pipe() for _ in range(3)]
+        (in_, feed), (from_out, out), (from_err, err) = pipes
+        body = json.dumps([list(words), str(cwd), dict(env)]).encode()
+        socket.send_fds(self.line, [HEADER.pack(len(body))], [in_, out, err])
+        self.line.sendall(body)
+        for fd in (in_, out, err):
+            os.close(fd)
+        pid = HEADER.unpack(exactly(self.line, HEADER.size))[0]
+        said: dict[int, bytes] = {}
+        readers = [threading.Thread(target=lambda fd=fd: said.update({fd: drain(fd)})) for fd in (from_out, from_err)]
+        for reader in readers:
+            reader.start()
+        try:
+            with os.fdopen(feed, "wb") as pipe:
+                pipe.write(stdin)
+        except BrokenPipeError:
+            pass  # it had read enough
+        for reader in readers:
+            reader.join(timeout)
+        late = any(reader.is_alive() for reader in readers)
+        if late:
+            os.kill(pid, 9)
+        status = struct.unpack("!q", exactly(self.line, 8))[0]
+        if late:
+            raise subprocess.TimeoutExpired(["gitledger", *words], timeout)
+        return status, said[from_out], said[from_err]
+
+    def close(self) -> None:
+        """Let the process end."""
+        self.line.close()
+        self.process.wait(10)
+
+
+@functools.cache
+def nursery() -> Nursery:
+    """The one of this process."""
+    made = Nursery()
+    atexit.register(made.close)
+    return made
+
+
+def drain(fd: int) -> bytes:
+    """All that comes out of a pipe."""
+    with os.fdopen(fd, "rb") as pipe:
+        return pipe.read()
+
+
+def exactly(line: socket.socket, size: int) -> bytes:
+    """So many bytes; b"" where the other side has gone."""
+    data = b""
+    while len(data) < size:
+        more = line.recv(size - len(data))
+        if not more:
+            return b""
+        data += more
+    return data
+
+
+def serve(line: socket.socket) -> list[str]:
+    """Fork for each request; returns the words in the process that is to run them."""
+    while True:
+        header, fds, _, _ = socket.recv_fds(line, HEADER.size, 3)
+        if len(header) < HEADER.size:
+            os._exit(0)  # whoever asked has ended
+        words, cwd, env = json.loads(exactly(line, HEADER.unpack(header)[0]))
+        pid = os.fork()
+        if pid == 0:
+            line.close()
+            for number, fd in enumerate(fds):
+                os.dup2(fd, number)
+                os.close(fd)
+            os.environ.clear()
+            os.environ.update(env)
+            os.chdir(cwd)
+            return list(words)
+        for fd in fds:
+            os.close(fd)
+        line.sendall(HEADER.pack(pid))
+        _, status = os.waitpid(pid, 0)
+        line.sendall(struct.pack("!q", os.waitstatus_to_exitcode(status)))
+
+
+def main() -> NoReturn:
+    """Load all of the program, then serve."""
+    import gitledger
+
+    for found in pkgutil.walk_packages(gitledger.__path__, "gitledger."):
+        if found.name not in UNLOADED:
+            import_module(found.name)
+    gc.collect()
+    gc.freeze()
+    words = serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.argv[1:] = words
+    runpy.run_module("gitledger", run_name="__main__", alter_sys=True)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
