@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import tempfile
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-from tests.sealed import Repo, new_repo, sealed_environment
+from tests import ledgers
+from tests.sealed import LONG, Repo, first_repo, sealed_environment
+
+collect_ignore = ["clients"]  # a suite of its own, which installs what it drives: ./dev clients
+
+# What is synced is waited for, thousands of times: so where there is room, in memory. The long form goes to the disk.
+MEMORY, ROOM = "/dev/shm", 2 << 30
+if not LONG and os.path.isdir(MEMORY):
+    there = os.statvfs(MEMORY)
+    if there.f_bavail * there.f_frsize > ROOM and not there.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+        tempfile.tempdir = MEMORY
 
 # The same examples in every run and no clock: a failure that comes and goes tells nobody anything.
 hypothesis.settings.register_profile("sealed", derandomize=True, database=None, deadline=None)
@@ -28,22 +41,27 @@ def _sealed_libgit2(tmp_path_factory: pytest.TempPathFactory) -> None:
         pygit2.settings.search_path[level] = str(nowhere)
 
 
+_homes = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty home that is this test's only one."""
-    home = tmp_path_factory.mktemp("home")
+    # Not by mktemp: that reads the whole folder for the next number, and there are thousands.
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
+    home.mkdir(parents=True)
+    monkeypatch.chdir(Path(__file__).parent.parent)  # and so back there, whatever folder the test goes to
     sealed = sealed_environment(home, os.environ)
     for name in [name for name in os.environ if name not in sealed]:
         monkeypatch.delenv(name)
     for name, value in sealed.items():
         if os.environ.get(name) != value:
             monkeypatch.setenv(name, value)
+    ledgers.Unused.home = str(home)
     return home
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     """A repository on `main` with one commit, `first`, and a local identity."""
-    repo = new_repo(tmp_path / "repo")
-    repo.commit("first", {"README.md": "# first\n"})
-    return repo
+    return first_repo(tmp_path / "repo")

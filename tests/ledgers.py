@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from gitledger import discover, objects
 from gitledger.ledger import Ledger
@@ -13,7 +17,7 @@ from gitledger.mint import Mint
 from gitledger.model import Draft, Key
 from gitledger.tasks import Hand
 from gitledger.view import View
-from tests.sealed import Repo
+from tests.sealed import Repo, first_repo, keep, sealed_environment, template
 
 START = 1_790_000_000_000
 """Milliseconds since 1970 at which every test's clock begins."""
@@ -43,9 +47,71 @@ def mint(clock: Clock) -> Mint:
 def begin(
     repo: Repo, clock: Clock | None = None, *, name: str = "main", driver: discover.Driver = "plumbing"
 ) -> Ledger:
-    """A new ledger in `repo`."""
-    discover.init(str(repo.path), name, "Test project", mint=mint(clock or Clock()))
+    """A new ledger in `repo`.
+
+    A test's first one is a copy where the repository is still as the fixture made it: so all such tests have the same
+    ids, and the same key, each in its own home.
+    """
+    first = clock or Clock()
+    if name == "main" and _untouched(repo, first):
+        begun = _template()
+        Unused.home = ""
+        shutil.copytree(begun.repo.path / ".git", repo.path / ".git", dirs_exist_ok=True, ignore=_of_the_tree)
+        shutil.copytree(begun.data, _data())
+        first.now = begun.now
+    else:
+        discover.init(str(repo.path), name, "Test project", mint=mint(first))
     return again(repo, clock, name=name, driver=driver)
+
+
+class Unused:
+    """The home of a test that has begun no ledger yet; two of one test must not be copies of the same."""
+
+    home = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A repository with a ledger, to be copied: its key's folder, and what its clock said in the end."""
+
+    repo: Repo
+    data: Path
+    now: int
+
+
+@functools.cache
+def _template() -> _Begun:
+    folder = keep(tempfile.TemporaryDirectory(prefix="gitledger-ledger-"))
+    repo, clock = first_repo(folder / "repo"), Clock()
+    environ = sealed_environment(folder / "home", os.environ)
+    discover.init(str(repo.path), "main", "Test project", mint=mint(clock), environ=environ)
+    return _Begun(repo, Path(environ["XDG_DATA_HOME"]) / "gitledger", clock.now)
+
+
+def _data() -> Path:
+    return Path(os.environ["XDG_DATA_HOME"]) / "gitledger"
+
+
+def _of_the_tree(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if name in ("index", "config", "HEAD", "hooks")]
+
+
+def _untouched(repo: Repo, clock: Clock) -> bool:
+    """True where a ledger begun now would be like the template, but for what is random."""
+    if Unused.home != os.environ["HOME"] or clock.now != START or repo.path.name != "repo":
+        return False
+    if any(name.startswith("GITLEDGER_") for name in os.environ) or any(Path(Unused.home).iterdir()):
+        return False
+    first, folder = template("first").path, repo.path / ".git"
+    same = ("config", "HEAD", "refs/heads/main")
+    return (
+        folder.is_dir()
+        and sorted(os.listdir(repo.path)) == [".git", "README.md"]
+        and sorted(os.listdir(folder)) == sorted(os.listdir(first / ".git"))
+        and os.listdir(folder / "refs/heads") == ["main"]
+        and all((folder / name).read_bytes() == (first / ".git" / name).read_bytes() for name in same)
+        and (repo.path / "README.md").read_bytes() == (first / "README.md").read_bytes()
+    )
 
 
 def again(

@@ -7,8 +7,11 @@ fixed, increasing dates, so that the same steps give the same commit ids everywh
 
 from __future__ import annotations
 
+import functools
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +38,8 @@ def sealed_environment(home: Path, outside: Mapping[str, str]) -> dict[str, str]
         "XDG_CACHE_HOME": str(home / ".cache"),
         "XDG_RUNTIME_DIR": str(home / ".run"),
         "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": str(home.parent),
+        # A home lies beside the test's folder, or one deeper.
+        "GIT_CEILING_DIRECTORIES": f"{home.parent}{os.pathsep}{home.parent.parent}",
         "LC_ALL": "C",
         "TZ": "UTC",
     }
@@ -67,7 +71,7 @@ def git(
         capture_output=True,
         env={**os.environ, "GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date, "GIT_EDITOR": "true", **(env or {})},
         check=False,
-        timeout=60,
+        timeout=300,
     )
     if done.returncode:
         words = done.stderr.decode(errors="replace") or done.stdout.decode(errors="replace")
@@ -131,6 +135,63 @@ def identify(repo: Repo, name: str = "Ada Tester", email: str = "ada@example.org
 def new_repo(path: Path, *options: Sequence[str] | str) -> Repo:
     """An empty repository on branch `main` with a local identity; `options` go to `git init`."""
     path.mkdir(parents=True, exist_ok=True)
+    if not options and _git_is_as_it_comes() and not (path / ".git").exists():
+        return copy(template(), path)
+    return _init(path, *options)
+
+
+def _init(path: Path, *options: Sequence[str] | str) -> Repo:
     repo = Repo(path)
     repo.git("init", "--quiet", "--initial-branch=main", *map(str, options))
     return identify(repo)
+
+
+def first_repo(path: Path) -> Repo:
+    """A new repository with one commit, `first`."""
+    if not _git_is_as_it_comes():
+        repo = new_repo(path)
+        repo.commit("first", {"README.md": "# first\n"})
+        return repo
+    repo = copy(template("first"), path)
+    repo.git("update-index", "-q", "--refresh")  # a copied file has another inode and time than the index says
+    repo._clock[0] -= STEP
+    return repo
+
+
+def _git_is_as_it_comes() -> bool:
+    """True where no configuration and no variable of a test changes what `git init` makes."""
+    home = Path(os.environ["HOME"])
+    configured = (home / ".gitconfig").exists() or (home / ".config/git").exists()
+    return not configured and not any(
+        name.startswith("GIT_") and name not in ("GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES")
+        for name in os.environ
+    )
+
+
+def copy(repo: Repo, path: Path) -> Repo:
+    """A copy of a repository, with a clock that goes on as the first one's would."""
+    path.mkdir(parents=True, exist_ok=True)
+    mode = path.stat().st_mode
+    shutil.copytree(repo.path, path, symlinks=True, dirs_exist_ok=True)
+    path.chmod(mode)
+    return Repo(path, [repo._clock[0]])
+
+
+@functools.cache
+def template(commit: str = "") -> Repo:
+    """A repository to be copied, made once: empty, or with one commit."""
+    folder = keep(tempfile.TemporaryDirectory(prefix="gitledger-template-")) / "repo"
+    folder.mkdir()
+    repo = _init(folder)
+    if commit:
+        repo.commit(commit, {"README.md": f"# {commit}\n"})
+    return repo
+
+
+def keep(folder: tempfile.TemporaryDirectory[str]) -> Path:
+    """The path of a folder that stays until this process ends."""
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
