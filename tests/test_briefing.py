@@ -22,6 +22,7 @@ from gitledger.render.briefing import (
 )
 from gitledger.render.divergence import divergence_sentence
 from gitledger.render.status import pointer, status
+from tests.sealed import LONG
 
 HERE = Position("feature/login", "1a2b3c4d5e" + "0" * 30, dirty=2, fingerprint="aa")
 THERE = Position("feature/login", "9f8e7d6c5b" + "0" * 30, fingerprint="bb")
@@ -417,7 +418,7 @@ ANY_FACTS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if LONG else 60, deadline=None)
 @given(ANY_FACTS, st.integers(LEAST_LINES, 80), st.integers(LEAST_CHARS, 12_000))
 def test_both_budgets_hold_for_every_input(facts, lines, chars):
     text = within(facts, lines, chars)

@@ -15,7 +15,7 @@ from gitledger.ledger import Ledger
 from gitledger.model import Key
 from gitledger.redact import redact
 from tests.ledgers import Clock, again, begin, do
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 
 
 def linked(repo: Repo, path: Path, branch: str) -> Repo:
@@ -355,14 +355,15 @@ def hook(event, **said):
     subprocess.run([sys.executable, "-m", "gitledger", "hook", "generic", event], cwd=sys.argv[1], input=body,
                    check=True, stdout=subprocess.DEVNULL, timeout=120)
 hook("start", source="startup", pid=int(sys.argv[3]))
-for n in range(4):
+for n in range(int(sys.argv[4])):
     hook("turn", prompt=f"{me} asks {n}", answer=f"{me} answers {n}")
 hook("end", reason="exit")
 """
     begin(repo)
     env = {**os.environ, "PYTHONPATH": str(Path(discover.__file__).parent.parent)}
+    turns = 4 if LONG else 2
     children = [
-        subprocess.Popen([sys.executable, "-c", script, str(repo.path), f"s{n}", str(os.getpid())], env=env)
+        subprocess.Popen([sys.executable, "-c", script, str(repo.path), f"s{n}", str(os.getpid()), str(turns)], env=env)
         for n in range(7)
     ]
     assert [child.wait(300) for child in children] == [0] * 7
@@ -370,12 +371,12 @@ hook("end", reason="exit")
     numbers = set()
     for n in range(7):
         record = view.need(layout.session_key("generic", f"s{n}"))
-        assert (record.get("state"), record.get("turns")) == ("closed", 4), n
-        assert record.get("last_prompt") == f"s{n} asks 3"
+        assert (record.get("state"), record.get("turns")) == ("closed", turns), n
+        assert record.get("last_prompt") == f"s{n} asks {turns - 1}"
         handover = record.get("closed")["handover_name"]
         numbers.add(handover)
         told = view.need(view.resolve(handover, layout.HANDOVER, view.manifest.name))
-        assert (told.get("session"), told.get("last_answer")) == (record.key, f"s{n} answers 3")
+        assert (told.get("session"), told.get("last_answer")) == (record.key, f"s{n} answers {turns - 1}")
     assert len(numbers) == 7
     assert view.manifest.numbers["H"] == 7
 

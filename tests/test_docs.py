@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -16,11 +17,12 @@ from typing import get_args, get_type_hints
 import click
 import pytest
 
-from gitledger import bounds, cli, config, demo, discover, errors
+from gitledger import bounds, cli, config, discover, errors
 from gitledger.errors import LedgerError
 from gitledger.schema import MACHINE_ONLY, SECTIONS, Config
 from tests import cli_reference
-from tests.sealed import Repo
+from tests.process.program import works
+from tests.sealed import Repo, sealed_environment
 from tests.test_layers import SOURCES, layer
 
 ROOT = Path(__file__).parent.parent
@@ -304,15 +306,37 @@ def missing(transcript: str, told: str) -> list[str]:
     return lost
 
 
+@dataclass(frozen=True)
+class Played:
+    """What the demo printed, and the folders it was started in and with as a home."""
+
+    out: str
+    place: Path
+    home: Path
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    place, home = tmp_path_factory.mktemp("place"), tmp_path_factory.mktemp("home")
+    return Played(works(place, "demo", env=sealed_environment(home, os.environ)), place, home)
+
+
 @pytest.mark.process
-def test_the_transcript_in_the_readme_is_what_the_demo_prints() -> None:
-    told: list[str] = []
-    demo.play(told.append)
+def test_the_demo_plays_to_its_end_and_touches_no_home(played: Played) -> None:
+    for word in ("exact: HEAD is still", "advanced: 1 commit since", "diverged (rewritten)", "No relevant handover"):
+        assert word in played.out
+    assert 'Good "git" signature' in played.out
+    assert "The journal makes the same tree." in played.out
+    assert list(played.home.iterdir()) == list(played.place.iterdir()) == []
+
+
+@pytest.mark.process
+def test_the_transcript_in_the_readme_is_what_the_demo_prints(played: Played) -> None:
     shown = re.search(r"<!-- transcript.*?<!-- end of transcript -->", text("README.md"), re.DOTALL)
     assert shown
     transcript = "".join(b.text + "…\n" for b in blocks(shown[0]))
     assert len(pieces(transcript)) >= 6
-    assert missing(transcript, "\n".join(told)) == []
+    assert missing(transcript, played.out) == []
 
 
 def test_a_transcript_that_has_rotted_is_found() -> None:

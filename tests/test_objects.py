@@ -15,7 +15,7 @@ from gitledger import objects
 from gitledger.errors import BadData, MissingObject
 from gitledger.model import Oid
 from gitledger.objects import Commit, Object, TreeEntry
-from tests.sealed import Repo, new_repo
+from tests.sealed import LONG, Repo, new_repo
 
 ALGORITHMS = ("sha1", "sha256")
 WHO = "Ada Tester <ada@example.org> 1790000000 +0000"
@@ -76,7 +76,7 @@ def model_edit(files: dict[str, bytes], changes: dict[str, bytes | None]) -> dic
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @given(steps=st.lists(CHANGES, min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if LONG else 75, deadline=None)
 def test_edits_agree_with_a_dict_of_paths(algorithm: str, steps: list[dict[str, bytes | None]]) -> None:
     shelf = Shelf()
     tree: Oid | None = None

@@ -22,7 +22,7 @@ from gitledger.gitstore import GitStore
 from gitledger.model import Oid
 from gitledger.objects import Object
 from gitledger.plumbing import PlumbingStore
-from tests.sealed import Repo, new_repo
+from tests.sealed import LONG, Repo, new_repo
 from tests.test_store_contract import REF, append, build
 
 FEW = 4
@@ -160,17 +160,17 @@ def test_a_gc_under_way_holds_no_checkpoint_up(
 def test_git_at_work_all_the_while_takes_nothing_and_combining_goes_on(
     ledger: PlumbingStore, repo: Repo, words: str
 ) -> None:
-    stop = repo.path.parent / "stop"
+    stop, count = repo.path.parent / "stop", 30 if LONG else 3 * FEW
     loop = subprocess.Popen(
         ["sh", "-c", f"until [ -e {stop} ]; do {words}; done"], cwd=repo.path, stderr=subprocess.DEVNULL
     )
     try:
-        tips = grow(ledger, 30)  # a lost object raises in there
+        tips = grow(ledger, count)  # a lost object raises in there
     finally:
         stop.touch()
         loop.wait(60)
     assert len(kept(repo)) <= FEW
-    assert_all_there(repo, tips[-1], 30)
+    assert_all_there(repo, tips[-1], count)
 
 
 # ── combined ─────────────────────────────────────────────────────────────────────────────────
@@ -247,18 +247,19 @@ def test_readers_that_were_there_before_see_every_object_afterwards(ledger: Plum
 
 def test_a_reader_all_the_while_misses_nothing(ledger: PlumbingStore, repo: Repo) -> None:
     stop, failed = repo.path.parent / "stop", repo.path.parent / "failed"
+    count = (10 if LONG else 3) * FEW
     first = append(ledger, None, {"n": b"first"})
     ask = f"git rev-list --objects --all >/dev/null && git cat-file -p {REF}:n >/dev/null"
     loop = subprocess.Popen(
         ["sh", "-c", f"until [ -e {stop} ]; do ( {ask} ) 2>>{failed}; done"], cwd=repo.path, stderr=subprocess.DEVNULL
     )
     try:
-        tips = grow(ledger, 10 * FEW, first)
+        tips = grow(ledger, count, first)
     finally:
         stop.touch()
         loop.wait(60)
     assert failed.read_text() == ""
-    assert_all_there(repo, tips[-1], 10 * FEW + 1)
+    assert_all_there(repo, tips[-1], count + 1)
 
 
 def test_what_a_failed_checkpoint_left_is_handed_to_git_with_the_rest(ledger: PlumbingStore, repo: Repo) -> None:
@@ -540,7 +541,8 @@ def test_kill_at_any_moment_leaves_a_whole_ledger_at_the_last_or_the_next_commit
     luck = random.Random(7)
     tip: Oid | None = None
     count = 0
-    for _ in range(60):
+    kills = 60 if LONG else 10
+    for _ in range(kills):
         words = [sys.executable, "-c", VICTIM, str(repo.path / ".git"), str(FEW)]
         victim = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         assert victim.stdout is not None
@@ -571,7 +573,7 @@ def test_kill_at_any_moment_leaves_a_whole_ledger_at_the_last_or_the_next_commit
         if tip:
             assert_all_there(repo, tip, count)
     assert tip
-    assert count > 60
+    assert count > kills
     ledger = PlumbingStore(str(repo.path / ".git"), REF)
     grow(ledger, FEW, tip)
     ledger.close()

@@ -52,17 +52,6 @@ def test_a_new_users_day(repo: Repo) -> None:
     assert "Discounts" in works(repo.path, "search", "discounts")
 
 
-def test_the_demo_plays_to_its_end_and_touches_no_home(tmp_path: Path, home: Path) -> None:
-    before = snapshot(home)
-    out = works(tmp_path, "demo")
-    for word in ("exact: HEAD is still", "advanced: 1 commit since", "diverged (rewritten)", "No relevant handover"):
-        assert word in out
-    assert 'Good "git" signature' in out
-    assert "The journal makes the same tree." in out
-    assert snapshot(home) == before
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_advanced_names_the_commits_that_came_on_top(started: Repo) -> None:
     works(started.path, "task", "add", "One")
     works(started.path, "task", "start", "T-0001", "--next", "Go on")
