@@ -79,7 +79,7 @@ def _openpgp(name: str) -> str:
         text=True,
         check=True,
         env=os.environ,
-        timeout=60,
+        timeout=300,
     )
     return next(row.split()[3] for row in made.stdout.splitlines() if row.startswith("[GNUPG:] KEY_CREATED"))
 

@@ -104,7 +104,7 @@ def gpgsm(env: dict[str, str], *words: str, text: bytes = b"") -> bytes:
         capture_output=True,
         env=env,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout

@@ -85,5 +85,5 @@ def tried(repo: Repo, *words: str) -> subprocess.CompletedProcess[str]:
         text=True,
         stdin=subprocess.DEVNULL,
         check=False,
-        timeout=60,
+        timeout=300,
     )

@@ -346,7 +346,7 @@ discover.init(sys.argv[1], "main", None)
 def test_an_init_that_was_killed_is_finished_by_the_next(step: str, field: Field, origin: Path, tmp_path: Path) -> None:
     other = clone(origin, tmp_path / "clone", "--single-branch")
     words = [sys.executable, "-c", KILLED, str(other.path), step]
-    done = subprocess.run(words, check=False, timeout=60, capture_output=True)
+    done = subprocess.run(words, check=False, timeout=300, capture_output=True)
     assert done.returncode == 9, done.stderr
     if step == "seen":  # it was joined by then
         with pytest.raises(NotAllowed, match="exists here already"):

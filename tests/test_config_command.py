@@ -97,6 +97,6 @@ def test_a_completion_script_asks_gitledger_itself(
     assert "_GITLEDGER_COMPLETE" in script
     assert script.startswith("# ")
     if shell == "bash":
-        subprocess.run(["bash", "-n"], input=script.encode(), check=True, timeout=60)
+        subprocess.run(["bash", "-n"], input=script.encode(), check=True, timeout=300)
     with pytest.raises(click.BadParameter):
         run(tmp_path, "completion", "tcsh")

@@ -176,7 +176,7 @@ def test_the_walk_ends_at_the_border_of_a_file_system(repo: Repo) -> None:
     ]
     if shutil.which("unshare") is None:
         pytest.skip("no unshare here")
-    done = subprocess.run(words, cwd=repo.path, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, cwd=repo.path, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:
         pytest.skip(f"no mounts here: {done.stderr.strip()}")
     assert done.stdout == "None\n"

@@ -270,7 +270,7 @@ def gnupg(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def gpg(*words: str, text: str = "") -> str:
     done = subprocess.run(
-        ["gpg", "--batch", "--yes", *words], input=text, capture_output=True, text=True, check=False, timeout=60
+        ["gpg", "--batch", "--yes", *words], input=text, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -200,7 +200,7 @@ def test_a_rotation_cut_off_anywhere_leaves_a_ledger_that_can_be_signed_for(step
     do(book, tasks.add, "A task")
     words = [sys.executable, "-c", CRASH, str(repo.path), step]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    done = subprocess.run(words, check=False, timeout=60, capture_output=True, env=env)
+    done = subprocess.run(words, check=False, timeout=300, capture_output=True, env=env)
     assert done.returncode == 9, done.stderr.decode()
     made = again(repo).checkpoint()
     assert signer(book, made.commit) == recorded(again(repo))

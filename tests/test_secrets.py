@@ -202,7 +202,7 @@ def objects_of_ledger(repo: Repo) -> bytes:
         input=wanted.encode(),
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
     ).stdout
     assert len(out) > 2_000
     return out + repo.git("log", "-g", "--format=%gD %gs", "ledger/main").encode()
@@ -247,7 +247,7 @@ def hook(repo: Repo, event: str, payload: bytes) -> subprocess.CompletedProcess[
         input=payload,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -273,7 +273,7 @@ def test_a_person_at_a_terminal_is_shown_the_fingerprint_and_asked(
         stdin=child,
         capture_output=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-        timeout=60,
+        timeout=300,
         check=False,
     )
     os.close(parent)
