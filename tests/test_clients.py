@@ -631,7 +631,7 @@ def test_logging_any_clients_turn_loads_no_adapter_and_nothing_heavy(ledger: Led
         cwd=ledger.gitdir.top,
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     loaded = set(done.stdout.decode().split())
     assert not {name for name in loaded if name.startswith(("gitledger.clients", "gitledger.schema"))}
