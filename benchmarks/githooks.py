@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
+import resource
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks.clock import WARM, Row, Side, Times, beside, child, in_turn, ratio, script
+from benchmarks.clock import WARM, Row, Side, Times, amount, beside, child, in_turn, ratio, script
 from benchmarks.grounds import Grounds, git
 from gitledger import capture, gitdir, githooks, gitshims
 
 SHELL = 5
-"""Milliseconds that a hook may take beside its capture: the shell, and git's one child."""
+"""Milliseconds that a hook may take beside its capture: the shell, and git's one child.
+
+Told twice: by the clock, where a busy machine counts each process several times over, and by the processors' time.
+"""
 
 
 def rows(grounds: Grounds) -> Iterator[Row]:
@@ -33,6 +39,10 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     one = Times(tuple(a + b for a, b in zip(without.all, capturing.all, strict=True)))
     yield beside("git commit, with hooks / without, and a capture by itself", with_, one, SHELL)
 
+    for name, words in (("post-commit", ()), ("post-checkout", ("0" * 40, "0" * 40, "1"))):
+        took = _processor(grounds, hooked, [f".git/hooks/{name}", *words])
+        yield amount(f"{name} without its capture, processor time", took, "ms", SHELL)
+
     sides = [Side(child(["git", "switch", "--quiet", "-"], folder)) for folder in (plain, hooked)]
     for folder in (plain, hooked):
         git(folder, "switch", "--quiet", "--create", "topic")
@@ -42,6 +52,26 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     sides = [Side(_moves(folder)) for folder in (plain, guarded)]
     without, with_ = in_turn(sides, grounds.runs)
     yield ratio("git update-ref, guarded / not", with_, without)
+
+
+def _processor(grounds: Grounds, folder: str, command: list[str]) -> float:
+    """What a hook takes of the processors, in milliseconds, beside a program that ends at once."""
+    place = Path(grounds.folder, "nothing")
+    place.mkdir(exist_ok=True)
+    stub = place / "gitledger"
+    if not stub.exists():
+        stub.symlink_to(shutil.which("true") or "/bin/true")
+    env = {**os.environ, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
+
+    def took(words: list[str]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for _ in range(grounds.runs):
+            subprocess.run(words, cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return used * 1000 / grounds.runs
+
+    return took(command) - took([str(stub)])
 
 
 def _repository(grounds: Grounds, name: str) -> str:
