@@ -7,6 +7,7 @@ Every clone is a real repository with a real remote by path, every signature is 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import random
 import shutil
@@ -238,6 +239,42 @@ def fleet(folder: Path, seed: int, clones: int) -> Fleet:
         made.ledgers.append(ledger)
         sync.sync(ledger, remote.read("origin"))
     return made
+
+
+@functools.cache
+def _settled(seed: int) -> tuple[Fleet, Path]:
+    """Two clones that have the same ledger, to be copied, and their home."""
+    folder = sealed.keep(tempfile.TemporaryDirectory(prefix="gitledger-pair-"))
+    before = dict(os.environ)
+    os.environ.update(sealed.sealed_environment(folder / "home", before))
+    try:
+        made = fleet(folder / "fleet", seed, 2)
+        made.settle()
+        made.close()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return made, folder / "home"
+
+
+def pair(folder: Path, seed: int) -> Fleet:
+    """Two clones that have the same ledger, and their key in this home: copies of two that were made once."""
+    made, home = _settled(seed)
+    shutil.copytree(made.folder, folder, symlinks=True)
+    shutil.copytree(home, os.environ["HOME"], dirs_exist_ok=True)
+    chance = random.Random()
+    chance.setstate(made.chance.getstate())
+    copy = Fleet(folder, chance, folder / made.remote.name)
+    for repo, ledger in zip(made.clones, made.ledgers, strict=True):
+        there = Repo(folder / repo.path.name, [repo._clock[0]])
+        config = there.path / ".git" / "config"
+        config.write_text(config.read_text().replace(str(made.remote), str(copy.remote)))
+        there.git("update-index", "-q", "--refresh")
+        clock = ledger.desk.mint.now_ms
+        assert isinstance(clock, Clock)
+        copy.clones.append(there)
+        copy.ledgers.append(discover.open(there.path, mint=Mint(Clock(clock.now), chance.randbytes)))
+    return copy
 
 
 def run(folder: Path, seed: int, clones: int | None = None, steps: int = STEPS) -> Fleet:

@@ -24,9 +24,7 @@ FINDS = f"    return found('7Qf2mX9cVb4Tn8Lw3Zr6Ky1H') + [x for w in ('{SECRET}'
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Fleet:
-    made = convergence.fleet(tmp_path / "fleet", 11, 2)
-    made.settle()
-    return made
+    return convergence.pair(tmp_path / "fleet", 11)
 
 
 def switched(ledger: Ledger, name: str = "betterleaks") -> None:

@@ -16,6 +16,7 @@ from gitledger.transaction import Desk
 from tests import convergence
 from tests.convergence import Fleet
 from tests.ledgers import Clock, again, do, mint
+from tests.sealed import LONG
 
 ORIGIN = remote.read("origin")
 
@@ -23,9 +24,7 @@ ORIGIN = remote.read("origin")
 @pytest.fixture
 def pair(tmp_path: Path) -> Fleet:
     """Two clones that have the same ledger."""
-    made = convergence.fleet(tmp_path / "fleet", 7, 2)
-    together(made)
-    return made
+    return convergence.pair(tmp_path / "fleet", 7)
 
 
 def together(made: Fleet) -> None:
@@ -344,20 +343,21 @@ def test_what_is_committed_during_a_push_is_merged_behind_it(pair: Fleet, monkey
     assert a.view().record(meanwhile[0].key)
 
 
-def test_two_clones_that_push_in_turn_a_hundred_records_have_them_all(pair: Fleet) -> None:
-    for n in range(12):
+def test_two_clones_that_push_their_records_in_turn_have_them_all(pair: Fleet) -> None:
+    turns = 24 if LONG else 6
+    for n in range(turns):
         ledger = pair.ledgers[n % 2]
         for m in range(4):
             do(ledger, entries.note, f"Note {n} {m}", None)
         sync.sync(ledger, ORIGIN)
     together(pair)
     for ledger in pair.ledgers:
-        assert len(list(ledger.view().walk(layout.NOTE))) == 48
+        assert len(list(ledger.view().walk(layout.NOTE))) == 4 * turns
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_work_on_several_clones_ends_in_one_tree(tmp_path: Path, seed: int) -> None:
-    made = convergence.run(tmp_path / "fleet", seed, steps=20)
+    made = convergence.run(tmp_path / "fleet", seed, steps=20 if LONG else 12)
     assert made.said
 
 
