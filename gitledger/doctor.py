@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from gitledger import gitcli, githooks, identity, objects, pins, remote, syncstate, wal
 from gitledger.errors import LedgerError, NotAllowed
 from gitledger.gitdir import GitDir
+from gitledger.install import Place, Wired
 from gitledger.ledger import Ledger
 from gitledger.view import View
 
@@ -132,6 +133,10 @@ def _hooks(ledger: Ledger) -> Iterator[Check]:
         last = max((fired.get((at.client.name, row.ours), "") for row in rows), default="")
         if wrong:
             yield Check("hooks", "warning", f"{name}: missing or of another version: {', '.join(wrong)}", mend)
+        elif held := _held_back(at, rows):
+            yield Check(
+                "hooks", "warning", f"{name}: {held}", "open Codex, trust the project, and look at them: /hooks"
+            )
         elif not last:
             yield Check("hooks", "note", f"{name}: wired, and never fired here", "try them: gitledger hooks test")
         else:
@@ -139,6 +144,17 @@ def _hooks(ledger: Ledger) -> Iterator[Check]:
             yield Check("hooks", "ok", f"{name}: fired last at {last}{more}")
     if not found:
         yield Check("hooks", "note", "no agent is wired here", "gitledger hooks install")
+
+
+def _held_back(at: Place, rows: list[Wired]) -> str:
+    """What Codex says of hooks that it does not run, "" where it runs all or cannot be asked."""
+    from gitledger import trial
+
+    if at.client.name != "codex":
+        return ""
+    said = trial.trust(os.path.dirname(os.path.dirname(at.path)))
+    held = [f"{row.theirs} is {state}" for row in rows if (state := trial.trusted(row, said)) not in ("installed", "")]
+    return f"Codex does not run them: {', '.join(held)}" if held else ""
 
 
 def _sizes(ledger: Ledger) -> Iterator[Check]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 
 from gitledger import __version__, capture, gitdir
-
-VARIABLE = "GITLEDGER_PROBE"
-HEARD = "gitledger heard"
+from gitledger.trial import HEARD
 
 
 def main(words: list[str]) -> int:

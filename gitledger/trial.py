@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gitledger import probe
 from gitledger.install import Wired
 
+VARIABLE = "GITLEDGER_PROBE"
+HEARD = "gitledger heard"
+"""What the program says first where VARIABLE is set: see probe.py."""
 DEADLINE = 20.0
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "USER", "LOGNAME", "SHELL")
 
@@ -37,21 +39,24 @@ def attempt(row: Wired, folder: str, environ: Mapping[str, str]) -> Tried:
                 cwd=folder,
                 input=json.dumps(payload).encode(),
                 capture_output=True,
-                env={**kept, "TMPDIR": scratch, probe.VARIABLE: "1"},
+                env={**kept, "TMPDIR": scratch, VARIABLE: "1"},
                 timeout=DEADLINE,
                 check=False,
             )
         except (OSError, subprocess.SubprocessError) as e:
             return Tried(row, False, f"its command did not run: {type(e).__name__}")
     said = ran.stdout.decode("utf-8", "replace").strip()
-    if said.startswith(f"{probe.HEARD} {row.place.client.name} {row.ours} "):
+    if said.startswith(f"{HEARD} {row.place.client.name} {row.ours} "):
         return Tried(row, ran.returncode == 0, said.partition(f"{row.ours} ")[2])
     problem = (said or ran.stderr.decode("utf-8", "replace").strip() or "nothing").splitlines()[0]
     return Tried(row, False, f"the program did not hear it: exit {ran.returncode}, it said: {problem}")
 
 
-def trust(folder: str, environ: Mapping[str, str] = os.environ) -> dict[str, str] | None:
-    """What Codex says of its hooks, by command: trusted, untrusted, modified …; None where it cannot be asked."""
+def trust(folder: str, environ: Mapping[str, str] = os.environ) -> dict[tuple[str, str], str] | None:
+    """What Codex says of the hooks that it loads, by file and command: trusted, untrusted, modified, disabled.
+
+    None where it cannot be asked. A file of a project that is not trusted is not loaded.
+    """
     ask: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "gitledger", "version": "1"}}},
         {"method": "initialized"},
@@ -92,7 +97,7 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.communicate()
 
 
-def _listed(fd: int) -> dict[str, str] | None:
+def _listed(fd: int) -> dict[tuple[str, str], str] | None:
     """The trust of each command in the answer to request 2, read with a deadline."""
     import select
     import time
@@ -114,11 +119,19 @@ def _listed(fd: int) -> dict[str, str] | None:
     return None
 
 
-def _pairs(value: object) -> list[tuple[str, str]]:
-    """(command, trust) of every hook in an answer, wherever it stands in it."""
+def trusted(row: Wired, said: dict[tuple[str, str], str] | None) -> str:
+    """The state of one of Codex' hooks, with what Codex said of it; a hook that it does not load is untrusted."""
+    if said is None or row.state == "absent":
+        return row.state
+    word = said.get((os.path.realpath(row.place.path), row.command), "untrusted")
+    return row.state if word == "trusted" else word
+
+
+def _pairs(value: object) -> list[tuple[tuple[str, str], str]]:
+    """((file, command), trust) of every hook in an answer, wherever it stands in it."""
     if isinstance(value, dict):
-        command, status = value.get("command"), value.get("trustStatus")
-        if isinstance(command, str) and isinstance(status, str):
-            return [(command, status)]
+        command, status, path = value.get("command"), value.get("trustStatus"), value.get("sourcePath")
+        if isinstance(command, str) and isinstance(status, str) and isinstance(path, str):
+            return [((os.path.realpath(path), command), status if value.get("enabled", True) else "disabled")]
         value = list(value.values())
     return [pair for one in value for pair in _pairs(one)] if isinstance(value, list) else []

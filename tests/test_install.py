@@ -481,3 +481,27 @@ def test_each_clients_page_names_its_file_and_its_events(client: Client) -> None
         assert f"| `{theirs}` | `{ours}` |" in page
     assert ("cannot be refused" in page) != bool(client.refusal)
     assert ("not run" in page) == (client.name in wiring.DOCUMENTED)
+
+
+def test_what_codex_says_of_its_hooks_is_told(here: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("hooks", "install", "--client", "codex")
+    place = at("codex", here)
+    commands = [row.command for row in install.wired(place)]
+    listed = [
+        {"sourcePath": place.path, "command": command, "trustStatus": "trusted", "enabled": n != 1}
+        for n, command in enumerate(commands[:-1])
+    ]
+    listed[0]["trustStatus"] = "modified"
+    answer = json.dumps({"id": 2, "result": {"data": [{"hooks": listed}]}})
+    codex = tmp_path / "bin" / "codex"
+    codex.parent.mkdir()
+    codex.write_text(
+        f"#!/bin/sh\nread -r a; read -r b; read -r c; echo note; cat <<'EOT'\n{answer}\nEOT\nexec sleep 60\n"
+    )
+    codex.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{codex.parent}:{os.environ['PATH']}")
+    rows = run("hooks", "status", "--client", "codex", "--json").json()["hooks"]
+    states = [row["state"] for row in rows if row["scope"] == "project"]
+    assert states == ["modified", "disabled", "installed", "installed", "installed", "installed", "untrusted"]
+    (told,) = [check for check in run("doctor", "--json").json() if check["name"] == "hooks"]
+    assert (told["state"], "SessionStart is modified" in told["what"]) == ("warning", True)

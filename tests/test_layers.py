@@ -120,10 +120,11 @@ LAYERS: tuple[frozenset[str], ...] = (
             "sync",
             "tasks",
             "transaction",
+            "trial",
             "verify",
         }
     ),
-    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "probe", "progress", "trial"}),
+    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "probe", "progress"}),
     frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
@@ -232,7 +233,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("firing", "ledger"): "when a hook fired is told by the ledger",
     ("firing", "reading"): "when a hook fired is told by the journal",
     ("probe", "capture"): "what a hook is taken for is found as its capture finds it",
-    ("trial", "probe"): "a hook is tried by what the program says of it",
+    ("doctor", "trial"): "whether Codex runs its hooks is Codex' to say",
+    ("trial", "install"): "what is tried is what is installed",
     ("doctor", "ledger"): "a ledger's set-up is looked at through itself",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
     ("merge", "reading"): "what each side said is read from its journal",

@@ -138,11 +138,8 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
             continue
         if not names and all(row.state == "absent" for row in wired):
             continue
-        trusted = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
-        for row in wired:
-            word = (trusted or {}).get(row.command, "")
-            state = row.state if word in ("", "trusted") or row.state == "absent" else word
-            rows.append((row, state, fired.get((at.client.name, row.ours), "")))
+        codex = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
+        rows += [(row, trial.trusted(row, codex), fired.get((at.client.name, row.ours), "")) for row in wired]
     if as_json:
         put_json(
             {
@@ -306,7 +303,9 @@ def _git_install(found: GitDir | None, more: tuple[str, ...]) -> None:
     if found is None:
         raise NotARepository("git's hooks belong to a repository, and this is in none; go into one")
     if not gitdir.ledgers(found.common):
-        raise NoLedger("there is no ledger here for git's hooks to write to; begin one first: gitledger init")
+        raise NoLedger(
+            f"{found.top or found.common} has no ledger for git's hooks to write to; begin one: gitledger init"
+        )
     done = githooks.install(found, (*gitshims.USUAL, *(name for name in more if name not in gitshims.USUAL)))
     program.remember(found.common)
     put("\n".join(done or ["git's hooks are all there already"]))

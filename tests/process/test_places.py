@@ -504,8 +504,9 @@ NEEDS_A_LEDGER = {
     "config": "config list",
     "compaction": "compaction allow --once --reason x",
     "remote": "remote show", "sync": "sync", "push": "push", "pull": "pull", "doctor": "doctor",
+    "rollover": "rollover", "hooks": "hooks install --git",
 }  # fmt: skip
-NEEDS_NONE = {"init", "hook", "schema", "demo", "completion"}
+NEEDS_NONE = {"init", "hook", "schema", "demo", "completion", "statusline"}
 
 
 def test_without_a_ledger_every_command_says_so_in_one_line_and_writes_nothing(tmp_path: Path) -> None:
