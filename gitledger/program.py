@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 
 from gitledger import gitdir, pins
@@ -29,12 +30,11 @@ def remember(common: str) -> None:
 
 
 def script() -> str:
-    """The console script that runs this very program; "" where there is none."""
-    started = os.path.realpath(sys.argv[0]) if os.path.isabs(sys.argv[0]) else ""
+    """The script that runs this program: the one it was started by, the one on PATH, or its Python's; "" for none."""
     beside = os.path.join(os.path.dirname(sys.executable), "gitledger")
-    for path in (sys.argv[0] if started else "", beside):
+    for path in (os.path.abspath(sys.argv[0]), shutil.which("gitledger") or "", beside):
         if os.path.basename(path) == "gitledger" and os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
+            return os.path.abspath(path)
     return ""
 
 
