@@ -243,6 +243,12 @@ def move(line: Line, ref: str, new: Oid) -> None:
     gitcli.run(["update-ref", "--no-deref", ref, new], cwd=_at(line.gitdir))
 
 
+def accept(line: Line, new: Oid) -> None:
+    """Remember `new` as the highest tip accepted from the remote, and end the quarantine."""
+    told = f"update {line.seen} {new}\ndelete {line.incoming}\n".encode()
+    gitcli.run(["update-ref", "--no-deref", "--stdin"], cwd=_at(line.gitdir), input=told)
+
+
 def drop(line: Line, ref: str) -> None:
     """Take one of our own refs away; none is no fault."""
     gitcli.run(["update-ref", "--no-deref", "-d", ref], cwd=_at(line.gitdir), check=False)
@@ -253,6 +259,7 @@ def _place(line: Line) -> dict[str, str]:
     # By the environment: an address may hold a password, and every user sees a command line.
     if not line.place:
         found = place(line.gitdir, line.remote)
+        line.place |= silent(line.gitdir)
         line.place["GIT_CONFIG_COUNT"] = str(len(found))
         for i, (key, value) in enumerate(found.items()):
             line.place |= {f"GIT_CONFIG_KEY_{i}": f"remote.{_ALIAS}.{key}", f"GIT_CONFIG_VALUE_{i}": value}
@@ -275,7 +282,7 @@ def _talk(line: Line, words: Sequence[str], *, check: bool = True) -> gitcli.Ans
     left = line.until - time.monotonic()
     if left <= 0:
         raise TryAgain(f"{line.remote.shown} did not answer within the time; nothing is lost here: try again")
-    env = silent(line.gitdir) | _place(line)
+    env = _place(line)
     try:
         answer = gitcli.run(words, cwd=_at(line.gitdir), deadline=left, check=False, extra_env=env, heard=line.heard)
     except TryAgain:

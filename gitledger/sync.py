@@ -264,8 +264,7 @@ class _Sync:
         return True
 
     def _accepted(self, tip: Oid) -> None:
-        remote.move(self.line, self.line.seen, tip)
-        remote.drop(self.line, self.line.incoming)
+        remote.accept(self.line, tip)
 
     def _move(self, new: Oid, old: Oid, word: str) -> bool:
         """The branch from `old` to `new`; False where this clone committed something meanwhile."""
