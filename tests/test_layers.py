@@ -237,7 +237,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("trial", "install"): "what is tried is what is installed",
     ("doctor", "ledger"): "a ledger's set-up is looked at through itself",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
-    ("merge", "folders"): "what both sides have alike is told by its folders, and not read",
     ("merge", "reading"): "what each side said is read from its journal",
     ("merge", "folders"): "two sides' trees are compared folder by folder",
     ("sync", "ancestry"): "what is new is what is verified",
