@@ -1,0 +1,65 @@
+"""The suite of real clients: `./dev clients [NAME…]`. Not part of the default run, because it installs them.
+
+Each test is of one client and one column of the table in docs/clients/results.md, which is made from what the
+last run left in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients import agents, install, results
+from tests.clients.agents import Agent
+from tests.clients.hooks import install_hooks
+from tests.clients.lab import Lab, begin, build
+from tests.clients.models.server import serving
+from tests.sealed import Repo
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--client", action="append", default=[], help="a client to run; may be given more than once")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "agent" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--client") or list(install.DEFAULT)
+        names = list(agents.MODULES) if chosen == ["all"] else chosen
+        metafunc.parametrize("agent", [agents.named(name) for name in names], ids=names)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    column = item.get_closest_marker("column")
+    agent = getattr(item, "callspec", None) and item.callspec.params.get("agent")  # type: ignore[attr-defined]
+    if column is not None and agent is not None:
+        report.user_properties += [("client", agent.name), ("column", column.args[0])]
+    return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "column(name): the column of the table that the test fills")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(results.Collector(), "gitledger-client-results")
+
+
+@pytest.fixture
+def lab(agent: Agent, tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
+    """The client's lab, without a ledger."""
+    if why := install.missing(agent.name):
+        pytest.skip(why)
+    with serving(agent.model) as server:
+        lab = build(tmp_path, home, repo, server)
+        agent.configure(lab)
+        yield lab
+
+
+@pytest.fixture
+def started(agent: Agent, lab: Lab) -> Lab:
+    """The same, with a ledger and the client's hooks."""
+    begin(lab)
+    install_hooks(lab, agent.name)
+    return lab

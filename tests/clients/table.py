@@ -1,0 +1,56 @@
+"""`python -m tests.clients.table > docs/clients/results.md`: what the suite's last results show, client by client."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tests.clients import agents, install, results
+
+HEAD = """\
+# What real clients do
+
+Made by `python -m tests.clients.table` from the last runs of `./dev clients all`: the real clients, headless, on model
+servers of our own on loopback. Each cell is proved in the request that the model server received, and in the ledger.
+
+- **start**: the briefing reaches the model whole and once, and again where a session goes on.
+- **turn**: prompt, answer and the command that ran are journalled, our own words are not.
+- **compaction**: a checkpoint stands before the summary is asked for, and afterwards the model reads the next action.
+- **compaction refused**: without gitledger, with the lock held and with a broken ledger the client does not compact.
+- **end**: a handover is left and the session is closed.
+- **recovered**: killed in the middle of a turn, the next start has its prompt and a handover.
+- **teammate**: in a clone without a ledger nothing is written and nothing is said, with gitledger and without.
+
+"""
+COLUMNS = ("start", "turn", "compaction", "compaction refused", "end", "recovered", "teammate")
+WORDS = {"passed": "yes", "failed": "**no**", "skipped": "–", "": "not run"}
+
+
+def cell(name: str, outcomes: dict[str, Any], column: str) -> str:
+    """What is said of one client in one column."""
+    agent = agents.named(name)
+    if column == "compaction refused" and not agent.refuses:
+        return "the client cannot"
+    if column == "compaction" and not agent.presses:
+        return "not driven"
+    if column == "end" and not agent.ends:
+        return "the client tells none"
+    said = WORDS[str(outcomes.get(column, ""))]
+    if said == "yes" and column in ("turn", "recovered"):
+        untold = sorted(agent.untold if column == "turn" else agent.untold & {"prompt"})
+        said += f", but no hook is told the {' or the '.join(untold)}" if untold else ""
+    return said
+
+
+def table(kept: dict[str, Any]) -> str:
+    """The page."""
+    rows = [["client", "version", *COLUMNS], ["---"] * (len(COLUMNS) + 2)]
+    for name in agents.MODULES:
+        outcomes = kept.get(name, {})
+        version = str(outcomes.get("version", install.PACKAGES[name].version))
+        rows.append([name, version, *(cell(name, outcomes, column) for column in COLUMNS)])
+    return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table(results.read()))
