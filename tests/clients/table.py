@@ -16,7 +16,8 @@ servers of our own on loopback. Each cell is proved in the request that the mode
 - **start**: the briefing reaches the model whole and once, and again where a session goes on.
 - **turn**: prompt, answer and the command that ran are journalled, our own words are not.
 - **compaction**: a checkpoint stands before the summary is asked for, and afterwards the model reads the next action.
-- **compaction refused**: without gitledger, with the lock held and with a broken ledger the client does not compact.
+- **compaction refused**: with gitledger gone, the key gone or the ledger broken the client does not compact, nor, tried
+  with Claude Code, while another process holds the lock; the same steps compact as soon as nothing is wrong.
 - **end**: a handover is left and the session is closed.
 - **recovered**: killed in the middle of a turn, the next start has its prompt and a handover.
 - **teammate**: in a clone without a ledger nothing is written and nothing is said, with gitledger and without.
