@@ -58,8 +58,7 @@ def look(
     if expect and found is None:
         at = f" here nor at {line.remote.shown}" if line else ""
         raise NotAllowed(
-            f"there is no branch ledger/{desk.home.name}{at} to compare with {expect}; "
-            "fetch it, then run this again"
+            f"there is no branch ledger/{desk.home.name}{at} to compare with {expect}; fetch it, then run this again"
         )
     return found
 

@@ -15,7 +15,6 @@ LONGEST = 20_000
 """Characters of an error's line."""
 
 
-
 def run(program: Callable[[], int | None]) -> int:
     """Run `program`; its exit status. An error is one line on stderr; a traceback goes to the log, never here."""
     _streams()
