@@ -34,7 +34,7 @@ _NOT_A_VALUE = re.compile(
 _CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*", re.DOTALL)
 _CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NUMBERS = re.compile(r"[\d.,:/TZ%-]+")
-_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)++[)\]}.,;]*")
+_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)+[)\]}.,;]*")
 
 
 def judge(rule: Rule, mark: Callable[[str, int, int], str]) -> Callable[[re.Match[str]], str]:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 _BEGIN = re.compile(r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
 _END = re.compile(r"-{4,5} ?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_GAP = r"(?:\\[rn]|[\s>|*#\"',-])*+"
+_GAP = r"(?:\\[rn]|[\s>|*#\"',-])*"
 _BODY = re.compile(
-    rf"(?:{_GAP}(?:[A-Za-z0-9+/]{{16,}}+={{0,2}}|(?:Proc-Type|DEK-Info|Comment|Version|Private-Lines):[^\n\\]*+))++"
+    rf"(?:{_GAP}(?:[A-Za-z0-9+/]{{16,}}+={{0,2}}|(?:Proc-Type|DEK-Info|Comment|Version|Private-Lines):[^\n\\]*+))+"
     rf"(?:(?:\\[rn]|\n)[A-Za-z0-9+/]{{1,15}}={{0,2}}(?=\\[rn]|\s*\n|\Z))?"
 )
-_BODY_REVERSED = re.compile(r"(?:(?:[nr]\\|[\s>|*#\"',-])*+(?:={0,2}[A-Za-z0-9+/]{4,}+))++")
+_BODY_REVERSED = re.compile(r"(?:(?:[nr]\\|[\s>|*#\"',-])*(?:={0,2}[A-Za-z0-9+/]{4,}+))+")
 _PUTTY = re.compile(rf"(?<=Private-Lines: )\d{{1,4}}{_BODY.pattern}")
 _ENOUGH = re.compile(r"[A-Za-z0-9+/]{16}")
 _LONGEST = 32_768

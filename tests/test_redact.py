@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gitledger
 from gitledger.redact import DEEPEST, RULES, RULESET, bounded, redact, redact_json
 from tests.data import secrets_development
 from tests.sealed import LONG
@@ -398,3 +399,15 @@ def test_no_pattern_is_one_that_python_before_3_11_5_matches_wrongly():
     assert [line for line in code if possessive.search(line)] == []
     assert possessive.search("(?:ab?c)++")
     assert possessive.search("(?:a){1,9}+")
+
+
+def test_no_pattern_holds_on_to_a_whole_group() -> None:
+    # Python before 3.11.5 reads `(…)++` and `(?>…)` wrong where the group could have matched in another way, and what
+    # it then lets through are secrets.
+    found = [
+        f"{path.name}: {line.strip()[:80]}"
+        for path in sorted(Path(gitledger.__file__).parent.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\)(?:\+|\*|\?|\{[0-9,]+\})\+|\(\?>", line)
+    ]
+    assert found == []
