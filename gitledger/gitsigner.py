@@ -20,6 +20,8 @@ from gitledger.signing import NAMESPACE, PublicKey
 
 DEADLINE = 15.0
 """Seconds that a signing program may take; a security key may wait for a touch."""
+X509_TRIES = 3
+"""How often a signature by a certificate is made: of some keys gpgsm 2.2 makes one in thirty that nobody can verify."""
 
 _PGP = re.compile(r"-----BEGIN PGP SIGNATURE-----\n(?:[!-~][ -~]*\n)*\n[A-Za-z0-9+/=\n]+-----END PGP SIGNATURE-----\n?")
 _LITERAL = re.compile(r"(?:key::)?((?:ssh-|ecdsa-|sk-)[a-z0-9@.-]+ .*)", re.DOTALL)
@@ -244,11 +246,19 @@ def _sign_x509(found: Settings, payload: bytes) -> str:
     # No network: whether an issuer revoked it is not asked, since the ledger's own chain says how long a key counts.
     offline = ["--disable-dirmngr", "--disable-crl-checks"]
     quiet = ["--batch", "--no-tty", "--pinentry-mode", "error", *offline]
-    answer = _run([found.program, *quiet, "--status-fd=2", "-bsau", found.key], payload, place=found.place)
-    made = answer.out.decode("ascii", "replace").replace("\r", "")
-    # What failed half way has written the beginning of a signature.
-    if answer.code or "[GNUPG:] SIG_CREATED " not in answer.err or not made.startswith(cms.BEGIN):
-        raise _failure("sign with", found, answer)
+    certificate = certificates.carried(_x509_identity(found).line)
+    for tried in range(1, X509_TRIES + 1):
+        answer = _run([found.program, *quiet, "--status-fd=2", "-bsau", found.key], payload, place=found.place)
+        made = answer.out.decode("ascii", "replace").replace("\r", "")
+        # What failed half way has written the beginning of a signature.
+        if answer.code or "[GNUPG:] SIG_CREATED " not in answer.err or not made.startswith(cms.BEGIN):
+            raise _failure("sign with", found, answer)
+        try:
+            cms.check(payload, made, certificate)
+            break
+        except BadSignature:
+            if tried == X509_TRIES:
+                raise
     return made
 
 

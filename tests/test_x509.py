@@ -116,6 +116,32 @@ def test_a_certificate_signs_and_stock_git_verifies_where_its_root_is_trusted(
 
 
 @needs_gpgsm
+@pytest.mark.parametrize(("wrong", "good"), [(1, True), (9, False)], ids=["once", "always"])
+def test_a_signature_that_nobody_could_verify_is_made_again_and_never_used(
+    repo: Repo, gnupg: Path, ada: Made, tmp_path: Path, wrong: int, good: bool
+) -> None:
+    install(gnupg, ada)
+    use(repo, ada.id)
+    program = tmp_path / "gpgsm"
+    counted = tmp_path / "counted"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *-bsau*) ;; *) exec gpgsm "$@" ;; esac\n'
+        f"echo >> {counted}\n"
+        f'[ "$(wc -l < {counted})" -gt {wrong} ] && exec gpgsm "$@"\n'
+        '{ cat; echo more; } | gpgsm "$@"\n'
+    )
+    program.chmod(0o755)
+    repo.git("config", "gpg.x509.program", str(program))
+    if good:
+        cms.check(PAYLOAD, GitSigner(str(repo.path)).sign(PAYLOAD), ada.der)
+    else:
+        with pytest.raises(BadSignature, match="not over these bytes"):
+            GitSigner(str(repo.path)).sign(PAYLOAD)
+    assert len(counted.read_text()) == (2 if good else gitsigner.X509_TRIES)
+
+
+@needs_gpgsm
 def test_what_gpgsm_makes_of_either_type_of_key_is_checked_to_the_byte(repo: Repo, gnupg: Path, ada: Made) -> None:
     curve = make("Curve", kind="ec")
     install(gnupg, ada, curve)
