@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -65,3 +67,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 def repo(tmp_path: Path) -> Repo:
     """A repository on `main` with one commit, `first`, and a local identity."""
     return first_repo(tmp_path / "repo")
+
+
+@pytest.fixture
+def gnupg(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty GnuPG home with an agent of its own, ended afterwards."""
+    folder = home / "g"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(folder))
+    yield folder
+    # By name: a test may have set the environment to another home.
+    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "all"], check=False, capture_output=True)

@@ -257,17 +257,6 @@ def test_a_key_that_was_revoked_does_not_come_back(repo: Repo, tmp_path: Path) -
 
 
 # ── openpgp ──────────────────────────────────────────────────────────────────────────────────
-@pytest.fixture
-def gnupg(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty GnuPG home with an agent of its own, ended afterwards."""
-    folder = home / "g"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GNUPGHOME", str(folder))
-    yield folder
-    # By name: a test may have set the environment to another home.
-    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "all"], check=False, capture_output=True)
-
-
 def gpg(*words: str, text: str = "") -> str:
     done = subprocess.run(
         ["gpg", "--batch", "--yes", *words], input=text, capture_output=True, text=True, check=False, timeout=300

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,17 +25,6 @@ from tests.test_config_command import run
 from tests.test_gitsigner import PAYLOAD, good, recorded
 
 DETACHED = (pkcs7.PKCS7Options.DetachedSignature, pkcs7.PKCS7Options.Binary)
-
-
-@pytest.fixture
-def gnupg(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty GnuPG home with an agent of its own, ended afterwards."""
-    folder = home / "g"
-    folder.mkdir(mode=0o700)
-    monkeypatch.setenv("GNUPGHOME", str(folder))
-    yield folder
-    # By name: a test may have set the environment to another home.
-    subprocess.run(["gpgconf", "--homedir", str(folder), "--kill", "all"], check=False, capture_output=True)
 
 
 @pytest.fixture(scope="module")

@@ -76,11 +76,6 @@ def section(title: str, body: str | Iterable[str], empty: str = "") -> str:
     return f"## {title}\n\n{text}" if text else ""
 
 
-def bullets(lines: Iterable[str]) -> list[str]:
-    """A list, one item a line."""
-    return [f"- {text}" for text in lines]
-
-
 def few(lines: Sequence[str], most: int, rest: str) -> list[str]:
     """At most `most` lines, then how many more there are and where; `rest` says where."""
     if len(lines) <= most:
