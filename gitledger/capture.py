@@ -50,7 +50,7 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
         whole = payload
         if client == "git":
             payload, cut = payload[:GIT_LIMIT], False
-        if os.environ.get("GITLEDGER_DISABLE"):
+        if silenced():
             return 0
         found = gitdir.find(folder) if folder is not None else locate(payload, os.environ, _cwd())
         if found is None:
@@ -78,6 +78,11 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
         if found is not None:
             log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
     return 0
+
+
+def silenced() -> bool:
+    """True where every hook does nothing: the user switched them off, or this is a proposer's own session."""
+    return bool(os.environ.get("GITLEDGER_DISABLE") or os.environ.get("GITLEDGER_PROPOSING"))
 
 
 def read_stdin(limit: int, deadline: float) -> tuple[bytes, bool]:

@@ -210,8 +210,8 @@ def kill(child: subprocess.Popen[bytes]) -> None:
     """End a child that leads a session of its own, with all its children, and let go of its pipes."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it ended between the deadline and here
+    except (ProcessLookupError, PermissionError):
+        pass  # it ended between the deadline and here; macOS has the second word for a group of which nothing runs
     child.wait()
     # Not communicate(): a grandchild that left the group may hold the pipes for ever.
     for pipe in (child.stdin, child.stdout, child.stderr):

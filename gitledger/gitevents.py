@@ -26,6 +26,8 @@ def main(words: list[str]) -> int | None:
     """Do what `-C PATH hook git EVENT` asks for and return 0; None where the words are others."""
     if words[:1] != ["-C"] or words[2:4] != ["hook", "git"] or len(words) != 5 or words[4] not in EVENTS:
         return None
+    if capture.silenced():
+        return 0
     found = None
     try:
         # A hook's GIT_DIR may be `.git`, which names no place once this process has gone elsewhere.

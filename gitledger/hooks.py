@@ -25,12 +25,14 @@ CLIENTS = clients.NAMES
 EVENTS = clients.EVENTS
 DEADLINE = 25.0
 """Seconds for a checkpoint before a compaction. Clients let it go on when a hook takes longer than they allow."""
+PATIENCE = 5.0
+"""Seconds that a start or an end waits for the clone's lock: a session opens, and a client is left, all the same."""
 
 
 def take(client: str, event: str, path: str = ".", ledger: str | None = None) -> int:
     """Take an agent's event; the exit status. Only a compaction can fail: it needs a durable checkpoint."""
     payload, _ = capture.read_stdin(capture.LIMIT, capture.DEADLINE)
-    if os.environ.get("GITLEDGER_DISABLE"):
+    if capture.silenced():
         return 0
     try:
         found = _place(path, payload)
@@ -79,6 +81,8 @@ def settle(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None
 
 
 def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes, receipt: str) -> str:
+    from dataclasses import replace
+
     from gitledger import discover
     from gitledger.clients import events
 
@@ -88,7 +92,16 @@ def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: byt
         with _within(DEADLINE):
             return events.compact(discover.open(found.top or found.common, ledger=name), adapter, said)
     ledger = discover.open(found.top or found.common, ledger=name)
-    return events.start(ledger, client, said, receipt) if event == "start" else events.end(ledger, client, said)
+    ledger.desk = replace(ledger.desk, patience=PATIENCE)
+    if event == "end":
+        return events.end(ledger, client, said)
+    try:
+        from gitledger import program
+
+        program.refresh(found.common)
+    except (LedgerError, OSError) as e:
+        capture.log(found.common, f"hook {client} start: {e}")
+    return events.start(ledger, client, said, receipt)
 
 
 def _shown(text: str) -> str:

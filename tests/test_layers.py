@@ -72,6 +72,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "plumbing",
             "process",
             "program",
+            "proposer",
             "remote",
             "rewrites",
             "scanner",
@@ -270,7 +271,19 @@ ALLOWED: dict[tuple[str, str], str] = {
 """Imports within one layer, each with its reason."""
 
 STARTS_PROGRAMS = frozenset(
-    {"commands", "demo", "evidence", "gitcli", "gitsigner", "plumbing", "process", "scanner", "signing", "trial"}
+    {
+        "commands",
+        "demo",
+        "evidence",
+        "gitcli",
+        "gitsigner",
+        "plumbing",
+        "process",
+        "proposer",
+        "scanner",
+        "signing",
+        "trial",
+    }
 )
 KNOWS_LIBGIT2 = frozenset({"gitstore"})
 SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})
