@@ -43,17 +43,28 @@ class _NotExactError(Exception):
     """The content cannot be told within bounds."""
 
 
-def fingerprint(top: str, tree: Oid, dirty: Sequence[Dirty], *, deadline: float = 10.0) -> str:
-    """The fingerprint of the work tree at `top` whose HEAD has `tree` ("" for none) and differs in `dirty`."""
+def look(
+    top: str, tree: Oid, dirty: Sequence[Dirty], *, deadline: float = 10.0
+) -> tuple[str, dict[str, Oid] | None]:
+    """The fingerprint of the work tree at `top` whose HEAD has `tree` ("" for none) and differs in `dirty`.
+
+    With it comes what each path that differs holds: its id, "" where it is gone; None where the fingerprint is not
+    exact.
+    """
     if not dirty and tree:
-        return tree
+        return tree, {}
     try:
-        return _exact(top, tree, dirty, deadline)
+        gone, known, algorithm = _contents(top, tree, dirty, deadline)
+        exact = _overlay(top, tree, gone, known, algorithm, deadline)
+        return exact, {_text(p): "" for p in gone} | {_text(p): oid for p, (_, oid) in known.items()}
     except (_NotExactError, errors.LedgerError, OSError, ValueError):
-        return _approximate(top, tree, dirty)
+        return _approximate(top, tree, dirty), None
 
 
-def _exact(top: str, tree: Oid, dirty: Sequence[Dirty], deadline: float) -> Oid:
+def _contents(
+    top: str, tree: Oid, dirty: Sequence[Dirty], deadline: float
+) -> tuple[list[bytes], dict[bytes, tuple[int, Oid]], str]:
+    """Which paths are gone, the mode and id of the others that differ, and the repository's hash."""
     wanted = _expand(top, dirty, deadline)
     algorithm = _algorithm(top, [tree, *(one.oid for one in wanted)], deadline)
     gone = [one.path for one in wanted if one.mode == GONE]
@@ -81,7 +92,7 @@ def _exact(top: str, tree: Oid, dirty: Sequence[Dirty], deadline: float) -> Oid:
         raise _NotExactError
     oids = hash_files(top, list(regular), deadline=deadline)
     known |= {path: (mode, oid) for (path, mode), oid in zip(regular.items(), oids, strict=True)}
-    return _overlay(top, tree, gone, known, algorithm, deadline)
+    return gone, known, algorithm
 
 
 def _expand(top: str, dirty: Sequence[Dirty], deadline: float) -> list[Dirty]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitledger import errors, objects
 from gitledger.fingerprint import GONE, Dirty, hash_files
-from gitledger.fingerprint import fingerprint as fingerprint_of
+from gitledger.fingerprint import look as look_at
 from gitledger.gitcli import Answer, run
 from gitledger.gitdir import open_own
 from gitledger.model import DETACHED, UNBORN, Oid, Position, Relation
@@ -52,12 +52,32 @@ def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, check: bool = T
 
 
 # ── position ─────────────────────────────────────────────────────────────────────────────────
+class Look(NamedTuple):
+    """Where a work tree stands, and the id of what each path that differs from HEAD holds, "" where it is gone.
+
+    `differs` is None where that was not asked for, or cannot be told within bounds.
+    """
+
+    position: Position
+    differs: dict[str, Oid] | None
+
+
 def position(
     gitdir: GitDir,
     *,
     fingerprint: bool = True,
     read_tree: Callable[[Oid], Oid] | None = None,
 ) -> Position:
+    """Where the repository stands now; see `look`."""
+    return look(gitdir, fingerprint=fingerprint, read_tree=read_tree).position
+
+
+def look(
+    gitdir: GitDir,
+    *,
+    fingerprint: bool = True,
+    read_tree: Callable[[Oid], Oid] | None = None,
+) -> Look:
     """Where the repository stands now, by one `git status`; the index stays byte for byte as it was.
 
     `read_tree` gives a commit's tree where the caller can do that cheaper than by a child of its own. The fingerprint
@@ -77,21 +97,23 @@ def position(
     tree = ""
     if head != UNBORN:
         tree = read_tree(head) if read_tree else _ask(gitdir, "rev-parse", "--verify", head + "^{tree}").line
-    return Position(
+    seen, differs = _contents(_at(gitdir), tree, dirty) if fingerprint else ("", None)
+    stands = Position(
         branch=branch,
         head=head,
         tree=tree,
         dirty=len({one.path for one in dirty}),
-        fingerprint=_fingerprint(_at(gitdir), tree, dirty) if fingerprint else "",
+        fingerprint=seen,
         worktree=gitdir.worktree,
         operation=operation(gitdir),
     )
+    return Look(stands, differs)
 
 
-def _fingerprint(top: str, tree: Oid, dirty: Sequence[Dirty]) -> str:
+def _contents(top: str, tree: Oid, dirty: Sequence[Dirty]) -> tuple[str, dict[str, Oid] | None]:
     # Once per path: a file staged as deleted and there again is named twice, and what lies there is what counts.
     once = {one.path: one for one in sorted(dirty, key=lambda one: not one.mode)}
-    return fingerprint_of(top, tree, list(once.values()), deadline=DEADLINE)
+    return look_at(top, tree, list(once.values()), deadline=DEADLINE)
 
 
 def _parse_status(out: bytes) -> tuple[str, str, list[Dirty]]:
@@ -186,25 +208,41 @@ def blob_id(gitdir: GitDir, path: str) -> Oid | None:
     `path` is relative to the top of the work tree. A symlink is what it points to, as git stores it; a folder, a
     FIFO, or a path that leaves the work tree or leads through a symlink has no id.
     """
+    return blob_ids(gitdir, [path])[path]
+
+
+def blob_ids(gitdir: GitDir, paths: Sequence[str]) -> dict[str, Oid | None]:
+    """`blob_id` of several paths, by one child for all regular files among them."""
+    found: dict[str, Oid | None] = {}
+    regular = []
+    for path in paths:
+        found[path] = None
+        place = _inside(gitdir, path)
+        if place and os.path.islink(place):
+            found[path] = objects.oid("blob", os.fsencode(os.readlink(place)), object_format(gitdir))
+        elif place and os.path.isfile(place):
+            regular.append(path)
+    return found | _hashed(os.fspath(gitdir.top), regular)
+
+
+def _hashed(top: str, paths: Sequence[str]) -> dict[str, Oid | None]:
+    try:
+        return dict(zip(paths, hash_files(top, [os.fsencode(path) for path in paths]), strict=True))
+    except errors.TryAgain:
+        raise
+    except errors.LedgerError:  # one is unreadable, or gone since: the others are asked for without it
+        return {} if len(paths) < 2 else {name: oid for path in paths for name, oid in _hashed(top, [path]).items()}
+
+
+def _inside(gitdir: GitDir, path: str) -> str | None:
+    """Where a path of the work tree lies, or None for one that leaves it or leads through a symlink."""
     top = gitdir.top
     parts = path.split("/")
     if not top or not path or os.path.isabs(path) or ".." in parts or "\0" in path:
         return None
-    top = os.fspath(top)
-    place = os.path.join(top, path)
+    place = os.path.join(os.fspath(top), path)
     inside = os.path.realpath(os.path.dirname(place))
-    if inside != os.path.normpath(os.path.join(os.path.realpath(top), *parts[:-1])):
-        return None
-    if os.path.islink(place):
-        return objects.oid("blob", os.fsencode(os.readlink(place)), object_format(gitdir))
-    if not os.path.isfile(place):
-        return None
-    try:
-        return hash_files(top, [os.fsencode(path)])[0]
-    except errors.TryAgain:
-        raise
-    except errors.LedgerError:
-        return None  # unreadable, or gone since
+    return place if inside == os.path.normpath(os.path.join(os.path.realpath(top), *parts[:-1])) else None
 
 
 def object_format(gitdir: GitDir) -> str:
