@@ -6,7 +6,7 @@ Best effort: what cannot be read is a finding in the briefing, and the session s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -33,6 +33,24 @@ LOOKED_BACK = 200
 """Commits that are searched for the one that brought the newest checkpoint."""
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One moment of a ledger: its facts, the records behind them, and whom this clone believes.
+
+    `task` is the active task, `record` what trusted writers said of it.
+    """
+
+    facts: Briefing
+    view: View
+    assessment: Assessment
+    task: Key | None
+    record: Record | None
+
+    def believed(self, record: Record) -> Record:
+        """What trusted writers said of a record."""
+        return _believed(self.assessment, record)
+
+
 def briefing(
     ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
 ) -> str:
@@ -46,6 +64,13 @@ def gather(
     ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
 ) -> Briefing:
     """All that a briefing or a status says; a part that cannot be read is named among the findings."""
+    return survey(ledger, session=session, client=client, source=source, faults=faults).facts
+
+
+def survey(
+    ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
+) -> Survey:
+    """The facts of a briefing with what they were read from, for whoever says more of the same moment."""
     found = [Finding("could not be done", "session start", fault, "see the log") for fault in faults]
     tip = ledger.tip()
     view = ledger.view()
@@ -78,7 +103,7 @@ def gather(
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
     withheld = _overtaken(record, chosen, choices, assessment) if record else ""
-    return Briefing(
+    facts = Briefing(
         position=here,
         ledger=view.manifest.name,
         project=_said(about, project, "title"),
@@ -97,6 +122,7 @@ def gather(
         pending=len(ledger.pending),
         more=MORE,
     )
+    return Survey(facts, view, assessment, key, record)
 
 
 def introduced(ledger: Ledger, tip: Oid, path: str) -> Oid | None:
