@@ -146,6 +146,22 @@ def _hooks(ledger: Ledger) -> Iterator[Check]:
         yield Check("hooks", "note", "no agent is wired here", "gitledger hooks install")
 
 
+def _program(ledger: Ledger) -> Iterator[Check]:
+    """Which program the hooks of agents will find; they run with a PATH of their own."""
+    from gitledger import program
+
+    path, (named, there) = shutil.which("gitledger"), program.named(ledger.gitdir.common)
+    gone = f"{named}, which this clone names for a PATH without it, is gone" if named else "this clone names none"
+    mend = "gitledger hooks install, said by the path of a program that is to stay"
+    if there:
+        yield Check("hooks' program", "ok", path or f"{named}, as this clone names it")
+    elif path:
+        yield Check("hooks' program", "note", f"{path}; {gone}", mend)
+    else:
+        what = f"none is on PATH, and {gone}: no turn is logged, and compactions are refused"
+        yield Check("hooks' program", "warning", what, mend)
+
+
 def _held_back(at: Place, rows: list[Wired]) -> str:
     """What Codex says of hooks that it does not run, "" where it runs all or cannot be asked."""
     from gitledger import trial
@@ -287,6 +303,7 @@ _CHECKS: tuple[tuple[str, Callable[[Ledger], Iterator[Check]]], ...] = (
     ("key", _key_file),
     ("log", _log),
     ("hooks", _hooks),
+    ("hooks' program", _program),
     ("size", _sizes),
     ("remote", _remote),
     ("git push", _pushes),

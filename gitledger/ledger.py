@@ -140,7 +140,7 @@ class Ledger:
 
         `build` runs under the clone's lock, so that two processes never hand out the same number.
         """
-        with lock.held(self.desk.home.lock, deadline=transaction.LOCK_DEADLINE):
+        with lock.held(self.desk.home.lock, deadline=self.desk.wait):
             view = self.view()
             hand = self.hand()
             result, draft = build(view, replace(hand, session=sessions.current(view, hand)))

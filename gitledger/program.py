@@ -8,6 +8,7 @@ import shutil
 import sys
 
 from gitledger import gitdir, pins
+from gitledger.errors import CannotWrite
 
 NAME = "program"
 WRAPPER = "run"
@@ -27,6 +28,21 @@ def remember(common: str) -> None:
         path = os.path.join(state, WRAPPER)
         _write(path, wrapper().encode(), 0o700)
     _write(os.path.join(state, NAME), os.fsencode(path) + b"\n", 0o600)
+
+
+def named(common: str) -> tuple[str, bool]:
+    """The program that the clone names, "" where it names none, and whether it is there and can be run."""
+    try:
+        path = os.fsdecode(gitdir.read_own(os.path.join(gitdir.state(common), NAME))).partition("\n")[0]
+    except (OSError, CannotWrite):
+        return "", False
+    return path, os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def refresh(common: str) -> None:
+    """Name this program where the one that the clone names is gone: its environment was moved, say."""
+    if not named(common)[1]:
+        remember(common)
 
 
 def script() -> str:

@@ -95,6 +95,13 @@ class Desk:
     mint: Mint
     readers: Mapping[str, ingest.Reader] = field(default_factory=dict)
     config: Config = field(default_factory=Config)
+    patience: float | None = None
+    """Seconds to wait for the clone's lock; None for LOCK_DEADLINE."""
+
+    @property
+    def wait(self) -> float:
+        """How long to wait for the clone's lock, in seconds."""
+        return LOCK_DEADLINE if self.patience is None else self.patience
 
 
 def view_at(desk: Desk, tip: Oid | None) -> View:
@@ -141,7 +148,7 @@ def commit(desk: Desk, build: Callable[[View], Plan | None], *, genesis: bool = 
     `build` sees the ledger with the WAL folded in and may be called again when another writer was faster. Raises a
     LedgerError and changes nothing when any step fails. Only with `genesis` may the branch be absent.
     """
-    with lock.held(desk.home.lock, deadline=LOCK_DEADLINE):  # 1
+    with lock.held(desk.home.lock, deadline=desk.wait):  # 1
         wal.seal(desk.home.wal)
         for attempt in range(ATTEMPTS):
             try:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitledger import capture, clients, hooks, layout, sessions, wal
+from gitledger import capture, clients, hooks, layout, lock, sessions, transaction, wal
 from gitledger.clients import events, generic, usage
 from gitledger.clients.answers import Answer
 from gitledger.ledger import Ledger
@@ -425,8 +425,31 @@ def test_a_start_fired_twice_is_one_though_a_commit_came_between(ledger: Ledger)
     assert started(ledger, heard(ledger, "start", NOW + 900, source="startup"), source="startup") == ""
 
 
+def test_a_client_that_compacts_before_it_resumes_is_briefed_once(ledger: Ledger) -> None:
+    heard(ledger, "compact", NOW - 500, trigger="auto")
+    assert started(ledger, heard(ledger, "start", source="resume"), source="resume")
+    assert started(ledger, heard(ledger, "start", NOW + 200, source="compact"), source="compact") == ""
+    heard(ledger, "compact", NOW + 300, trigger="manual")
+    assert started(ledger, heard(ledger, "start", NOW + 400, source="compact"), source="compact")
+
+
+def test_a_start_under_a_held_lock_is_briefed_and_told_of_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hooks, "PATIENCE", 0.05)
+    monkeypatch.setattr(transaction, "LOCK_DEADLINE", None)  # nobody waits that long here
+    monkeypatch.setattr(capture, "read_stdin", lambda *_: (b'{"session_id": "s1"}', False))
+    with lock.held(ledger.desk.home.lock, deadline=1):
+        assert hooks.take("claude-code", "start", str(ledger.gitdir.top)) == 0
+        told = capsys.readouterr().out
+        assert hooks.take("claude-code", "end", str(ledger.gitdir.top)) == 0
+    assert told.startswith("# gitledger briefing")
+    assert f"is held by process {os.getpid()}" in told
+    assert "is held" in Path(ledger.gitdir.common, "gitledger", "log").read_text()
+
+
 BETWEEN = [
-    ("start", NOW + 10, {"source": "compact"}, "for another reason"),
+    ("start", NOW + 10, {"source": "clear"}, "for another reason"),
     ("start", NOW + generic.TWICE + 1, {"source": "startup"}, "later"),
     ("start", NOW + 10, {"source": "startup", "session_id": "s2"}, "in another window"),
 ]

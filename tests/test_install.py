@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gitledger import gitdir, install, program, settingsfile, shims, wiring
+from gitledger import capture, gitdir, hooks, install, program, settingsfile, shims, wiring
 from gitledger.errors import BadData, CannotWrite
 from gitledger.install import Place
 from gitledger.wiring import BY_NAME, CLIENTS, Client, Scope
@@ -466,6 +466,33 @@ def test_a_program_without_a_script_is_given_one_that_runs(here: Repo, monkeypat
     wrapper = (here.path / ".git/gitledger/program").read_text().rstrip("\n")
     ran = subprocess.run([wrapper, "--version"], capture_output=True, check=True, timeout=60)
     assert ran.stdout.startswith(b"gitledger ")
+
+
+def test_a_program_that_was_moved_is_told_by_the_doctor_and_named_anew_at_a_start(
+    here: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> tuple[str, str]:
+        [check] = [check for check in run("doctor", "--json").json() if check["name"] == "hooks' program"]
+        return check["state"], check["what"]
+
+    def start() -> None:
+        monkeypatch.setattr(capture, "read_stdin", lambda *_: (b'{"session_id": "s1"}', False))
+        assert hooks.take("claude-code", "start", str(here.path)) == 0
+
+    named = here.path / ".git/gitledger/program"
+    first = named.read_text()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert told()[0] == "ok"
+    start()
+    assert named.read_text() == first, "one that is there is nobody's to change"
+    named.write_text(f"{tmp_path}/old venv/bin/gitledger\n")
+    state, what = told()
+    assert (state, "is gone" in what, "compactions are refused" in what) == ("warning", True, True)
+    start()
+    assert told()[0] == "ok"
+    named.write_text(f"{tmp_path}/old venv/bin/gitledger\n")
+    run("hooks", "install", "--client", "claude-code")
+    assert told()[0] == "ok"
 
 
 def test_a_repository_without_a_ledger_is_told_nothing(repo: Repo) -> None:

@@ -24,7 +24,10 @@ FILES_KEPT = 50
 FAULTS_KEPT = 20
 RECEIPTS = frozenset(("start", "compact", "compacted", "end", "receipt"))
 TWICE = 5_000
-"""Milliseconds within which a session's second start, for the same reason and with nothing between, is the same one."""
+"""Milliseconds within which a session's second start, for the same reason and with nothing between, is the same one.
+
+So is one for a compaction: Codex, resumed over its limit, compacts first, and then starts for both reasons at once.
+"""
 MOST = 1 << 40
 """Tokens beyond which no figure of a context is believed."""
 
@@ -100,7 +103,7 @@ def _started(known: Record | None, entry: Entry, source: str) -> dict[str, Json]
     heard = known.get("heard") if known else None
     if entry.event != "start":
         return {"heard": None} if heard else {}
-    if isinstance(heard, dict) and heard.get("source") == source:
+    if isinstance(heard, dict) and source in (heard.get("source"), "compact"):
         first, now = _ms(heard.get("id")), _ms(entry.id)
         if first is not None and now is not None and abs(now - first) <= TWICE:
             return {}

@@ -63,6 +63,8 @@ def install(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, h
         for client in wiring.CLIENTS
         if client.name not in wiring.DOCUMENTED and install.is_used(client, found, os.environ)
     ]
+    if found and gitdir.ledgers(found.common):
+        program.remember(found.common)
     if not chosen:
         raise Missing(f"no agent was found here; name one: --client {'|'.join(BY_NAME)}")
     places = [at for client in chosen if (at := install.place(client, scope, found, os.environ))]
@@ -75,9 +77,7 @@ def install(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, h
         put(text)
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
-    if found and gitdir.ledgers(found.common):
-        program.remember(found.common)
-    elif not user:
+    if not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status
 
