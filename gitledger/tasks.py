@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gitledger import layout, proof
+from gitledger import layout, proof, relations, todo
 from gitledger.errors import BadData, NotAllowed
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Json, Key, Record
@@ -80,10 +80,12 @@ def active(view: View, writer: str, worktree: str) -> Key | None:
 
 
 def next_action(task: Record) -> str:
-    """The one next action; where none is recorded, the first criterion that is still open."""
+    """The one next action; where none is recorded, the first to-do that is open, else the first criterion."""
     recorded = task.get("next", "")
     if recorded:
         return str(recorded)
+    for one in todo.still_open(task):
+        return f"Do the first open to-do: {one.text}"
     for criterion in proof.criteria(task):
         if not criterion.met:
             return f"Meet the first open criterion: {criterion.text}"
@@ -101,6 +103,7 @@ def add(
     area: str = "",
     parent: Key | None = None,
     depends: tuple[Key, ...] = (),
+    todos: tuple[str, ...] = (),
     status: str = "planned",
 ) -> tuple[Key, Draft]:
     """A new task, `discovered` or `planned`; never the active one."""
@@ -125,6 +128,9 @@ def add(
     items: dict[str, dict[str, dict[str, Json]]] = {}
     for n, criterion in enumerate(accept, 1):
         items.setdefault("criteria", {})[f"c{n}@{hand.writer}"] = {"text": title(criterion, "acceptance criterion")}
+    for n, one in enumerate(todos, 1):
+        items.setdefault("todos", {})[f"t{n}@{hand.writer}"] = {"text": title(one, "to-do"), "at": hand.mint.at()}
+    relations.refuse_many(view, key, len(set(depends)))
     for other in depends:
         items.setdefault("depends", {})[other] = {"live": True, "title": view.need(other).get("title")}
     if parent:
@@ -229,10 +235,21 @@ def edit(
     accept: tuple[str, ...] = (),
     drop: tuple[str, ...] = (),
     completed: tuple[str, ...] = (),
+    parent: Key | None = None,
+    depends: tuple[Key, ...] = (),
+    undepend: tuple[Key, ...] = (),
 ) -> Draft:
-    """Fields of a task set anew, criteria added or dropped, completed work noted."""
+    """Fields of a task set anew, criteria added or dropped, completed work noted, its place among the tasks changed.
+
+    `parent` "" takes it out of the one it is a part of. NotAllowed where it would come to wait for itself.
+    """
     task = view.need(key)
     change: dict[str, Json] = {}
+    if parent is not None:
+        if parent:
+            view.need(parent)
+            relations.refuse_ring(view, key, parent, "parent")
+        change["parent"] = parent
     for name, text in fields.items():
         change[name] = title(text, name) if name in ("title", "area", "summary") else body(text, name)
     items: dict[str, dict[str, dict[str, Json]]] = {}
@@ -247,9 +264,58 @@ def edit(
         taken = [*task.items.get("completed", {}), *items.get("completed", {})]
         work = layout.item_id("d", taken, hand.writer)
         items.setdefault("completed", {})[work] = {"text": title(text, "completed work"), "at": hand.mint.at()}
+    if depends or undepend:
+        items["depends"] = _depends(view, key, depends, undepend)
     if not change and not items:
         raise BadData("nothing to change; name a field, for example --goal TEXT")
     return hand.draft("task.edited", {key: Change(change, items)}, key)
+
+
+def _depends(view: View, key: Key, depends: tuple[Key, ...], undepend: tuple[Key, ...]) -> dict[str, dict[str, Json]]:
+    now = {row["id"] for row in view.need(key).listed("depends") if row.get("live")}
+    for other in undepend:
+        if other not in now:
+            raise BadData(f"{view.name(key)} does not depend on {view.name(other)}; see: gitledger task show")
+    for other in depends:
+        relations.refuse_ring(view, key, other, "depends")
+    relations.refuse_many(view, key, len((now - set(undepend)) | set(depends)))
+    gone = {other: {"live": False} for other in undepend}
+    return gone | {other: {"live": True, "title": view.need(other).get("title")} for other in depends}
+
+
+def set_todos(
+    view: View,
+    hand: Hand,
+    key: Key,
+    *,
+    new: tuple[str, ...] = (),
+    done: tuple[str, ...] = (),
+    drop: tuple[str, ...] = (),
+) -> Draft:
+    """To-dos of a task added, done, dropped; one that is closed stays so, and NotAllowed says it."""
+    task, name = view.need(key), view.name(key)
+    if new and task.get("status") in ("done", "dropped"):
+        raise NotAllowed(f"{name} is {task.get('status')} and has nothing to do; start it again first")
+    known = {one.id: one for one in todo.todos(task)}
+    items: dict[str, dict[str, Json]] = {}
+    said = {one.text.casefold(): one for one in known.values() if one.state in ("open", "done")}
+    for text in new:
+        clean = title(text, "to-do")
+        if same := said.get(clean.casefold()):  # what was done shall not come back by being said again
+            raise NotAllowed(f"{name} {same.name} says that already and is {same.state}; say what is left of it")
+        items[layout.item_id("t", [*known, *items], hand.writer)] = {"text": clean, "at": hand.mint.at()}
+    for word, chosen in (("done", done), ("dropped", drop)):
+        for text in chosen:
+            one = known[find_item(task, "todos", text, name)]
+            if one.state != "open" or one.id in items:
+                state = one.state if one.state != "open" else "named twice"
+                raise NotAllowed(
+                    f"{name} {one.name} is {state} already; add another one: gitledger task todo {name} TEXT"
+                )
+            items[one.id] = {"done_at": hand.mint.at()} if word == "done" else {"dropped": True}
+    if not items:
+        raise BadData("nothing to change; name a to-do, or give a text")
+    return hand.draft("task.todo", {key: Change({}, {"todos": items})}, key)
 
 
 def find_item(task: Record, listed: str, text: str, name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitledger.commands import edited, json_option, opened, put, put_json, task_key
+from gitledger.commands import edited, json_option, opened, put, put_json, task_key, task_split, task_todo
 
 if TYPE_CHECKING:
     from gitledger.model import Draft, Key
@@ -25,6 +25,10 @@ def command() -> None:
     """
 
 
+command.add_command(task_todo.command)
+command.add_command(task_split.command)
+
+
 @command.command()
 @click.argument("title")
 @click.option("--goal", default="", metavar="TEXT", help="What it is for.")
@@ -32,6 +36,7 @@ def command() -> None:
 @click.option("--area", default="", metavar="TEXT", help="The part of the project it belongs to.")
 @click.option("--parent", metavar="ID", help="The task it is a part of.")
 @click.option("--depends", multiple=True, metavar="ID", help="A task that must be done before.")
+@click.option("--todo", "todos", multiple=True, metavar="TEXT", help="A step to do; may be given several times.")
 @click.option(
     "--status", type=click.Choice(["discovered", "planned"]), default="planned", show_default=True, help="Its status."
 )
@@ -44,6 +49,7 @@ def add(
     area: str,
     parent: str | None,
     depends: tuple[str, ...],
+    todos: tuple[str, ...],
     status: str,
 ) -> None:
     """Add a task and print its id. It never takes the place of the active one."""
@@ -55,8 +61,9 @@ def add(
         others = tuple(view.resolve(d, layout.TASK, hand.writer) for d in depends)
         above = view.resolve(parent, layout.TASK, hand.writer) if parent else None
         key, draft = tasks.add(
-            view, hand, title, goal=goal, accept=accept, area=area, parent=above, depends=others, status=status
-        )
+            view, hand, title, goal=goal, accept=accept, area=area, parent=above, depends=others, todos=todos,
+            status=status,
+        )  # fmt: skip
         return key.partition("@")[0], draft
 
     put(ledger.record(build))
@@ -66,26 +73,65 @@ def add(
 @click.option(
     "--status", "wanted", multiple=True, type=click.Choice(STATUSES), help="Only these; open ones by default."
 )
+@click.option("--area", metavar="TEXT", help="Only those of this part of the project.")
+@click.option("--parent", metavar="ID", help="Only the parts of this task.")
+@click.option("--text", default="", metavar="TEXT", help="Only those whose title holds this.")
 @click.option("--all", "everything", is_flag=True, help="Finished and dropped ones too.")
 @json_option
 @click.pass_context
-def list_(ctx: click.Context, wanted: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """List tasks."""
-    from gitledger import layout
-    from gitledger.render.text import line
+def list_(
+    ctx: click.Context,
+    wanted: tuple[str, ...],
+    area: str | None,
+    parent: str | None,
+    text: str,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """List tasks, with the open ones that each waits for."""
+    from gitledger import layout, relations
 
     ledger = opened(ctx)
     view = ledger.view()
+    above = view.resolve(parent, layout.TASK, ledger.desk.writer.id) if parent else None
     rows = []
     for key, row in view.walk(layout.TASK):
-        if row["status"] in wanted if wanted else (everything or row["state"] == "open"):
-            rows.append({"id": view.name(key), "status": row["status"], "title": row["title"], "area": row["area"]})
+        if not (row["status"] in wanted if wanted else (everything or row["state"] == "open")):
+            continue
+        if area is not None and row["area"].casefold() != area.strip().casefold():
+            continue
+        if (above and row.get("parent") != above) or text.casefold() not in row["title"].casefold():
+            continue
+        waits = [view.name(other) for other in relations.waits_for(view, key)] if row["state"] == "open" else []
+        part_of = view.name(row["parent"]) if row.get("parent") else ""
+        rows.append(
+            {
+                "id": view.name(key),
+                "status": row["status"],
+                "title": row["title"],
+                "area": row["area"],
+                "parent": part_of,
+                "waits_for": waits,
+            }
+        )
     if as_json:
         put_json(rows)
     elif rows:
-        put("\n".join(f"{r['id']:<8} {line(r['status'], 12):<10} {line(r['title'], 100)}" for r in rows))
+        put("\n".join(map(_listed, rows)))
+    elif above or area is not None or text or wanted:
+        put("No such tasks. List all with: gitledger task list --all")
     else:
         put("No tasks. Add one with: gitledger task add TITLE")
+
+
+def _listed(row: dict[str, Any]) -> str:
+    from gitledger.render.text import line
+
+    more = [line(row["area"], 40)] if row["area"] else []
+    more += [f"part of {line(row['parent'], 40)}"] if row["parent"] else []
+    more += [f"waits for {', '.join(map(line, row['waits_for']))}"] if row["waits_for"] else []
+    said = f"{row['id']:<8} {line(row['status'], 12):<10} {line(row['title'], 100)}"
+    return f"{said} ({'; '.join(more)})" if more else said
 
 
 @command.command()
@@ -107,7 +153,7 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
 
 def as_value(view: View, key: Key) -> dict[str, Any]:
     """A task as plain JSON: fields without stamps, lists with the names people use."""
-    from gitledger import proof
+    from gitledger import proof, relations, splitting, todo
 
     record = view.need(key)
     value: dict[str, Any] = {"id": view.name(key), "key": key}
@@ -115,8 +161,15 @@ def as_value(view: View, key: Key) -> dict[str, Any]:
     value["criteria"] = [
         {"id": c.name, "text": c.text, "state": c.state, "met": c.met, "proof": c.proof} for c in proof.criteria(record)
     ]
+    value["todos"] = [
+        {"id": one.name, "text": one.text, "state": one.state, "moved": view.name(one.moved) if one.moved else ""}
+        for one in todo.todos(record)
+    ]
     for listed in ("evidence", "completed", "depends", "links"):
         value[listed] = record.listed(listed)
+    value["waits_for"] = [view.name(other) for other in relations.waits_for(view, key)]
+    faults = (relations.ring(view, key), splitting.wanted(view, key))
+    value["findings"] = [f"{fault.rule}: {fault.what}; {fault.mend}" for fault in faults if fault]
     return value
 
 
@@ -133,7 +186,10 @@ def plan(ctx: click.Context, id: str) -> None:  # noqa: A002
 @click.option("--next", "next_action", metavar="TEXT", help="Its next action.")
 @click.pass_context
 def start(ctx: click.Context, id: str, next_action: str | None) -> None:  # noqa: A002
-    """Make a task the active one of this work tree. The one before it goes back to planned."""
+    """Make a task the active one of this work tree. The one before it goes back to planned.
+
+    Tasks that it depends on and that are still open are named, and stand in no way.
+    """
     from gitledger import layout, tasks
     from gitledger.model import Change
 
@@ -146,7 +202,7 @@ def start(ctx: click.Context, id: str, next_action: str | None) -> None:  # noqa
             told = tasks.body(next_action, "next action").strip()
             draft.records[key] = Change({**draft.records[key].set, "next": told, "next_at": draft.at})
         set_aside = f"; {view.name(before)} is planned again" if before else ""
-        return f"{view.name(key)} is active{set_aside}", draft
+        return f"{view.name(key)} is active{set_aside}{_waiting(view, key)}", draft
 
     put(ledger.record(build))
 
@@ -215,14 +271,18 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
     """Finish a task. Its acceptance criteria must all have evidence."""
     from gitledger import evidence as proofs
-    from gitledger import tasks
+    from gitledger import tasks, todo
 
     ledger = opened(ctx)
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, id)
         stale = proofs.stale_ids(ledger.gitdir, view.need(key))
-        return f"{view.name(key)} is done", tasks.done(view, hand, key, accept_unproven, stale)
+        left = [one.name for one in todo.still_open(view.need(key))]
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        undone = f"; left undone: {', '.join(left[:5])}{more}" if left else ""
+        draft = tasks.done(view, hand, key, accept_unproven, stale)
+        return f"{view.name(key)} is done{undone}{_waiting(view, key)}", draft
 
     put(ledger.record(build))
 
@@ -249,6 +309,9 @@ def drop(ctx: click.Context, id: str, reason: str) -> None:  # noqa: A002
 @click.option("--accept", multiple=True, metavar="TEXT", help="Add an acceptance criterion.")
 @click.option("--drop-criterion", multiple=True, metavar="C", help="Drop a criterion, such as c2; it stays on record.")
 @click.option("--completed", multiple=True, metavar="TEXT", help="Note completed work.")
+@click.option("--parent", metavar="ID", help="The task it is a part of; - for none.")
+@click.option("--depends", multiple=True, metavar="ID", help="A task that must be done before.")
+@click.option("--undepend", multiple=True, metavar="ID", help="A task that it does not wait for any more.")
 @click.pass_context
 def edit(
     ctx: click.Context,
@@ -257,14 +320,17 @@ def edit(
     accept: tuple[str, ...],
     drop_criterion: tuple[str, ...],
     completed: tuple[str, ...],
+    parent: str | None,
+    depends: tuple[str, ...],
+    undepend: tuple[str, ...],
     **fields: str | None,
 ) -> None:
-    """Change a task's fields and criteria. Without options, in $EDITOR."""
-    from gitledger import tasks
+    """Change a task's fields, criteria, and place among the tasks. Without options, in $EDITOR."""
+    from gitledger import layout, tasks
 
     ledger = opened(ctx)
     chosen = {name: text for name, text in fields.items() if text is not None}
-    if not (chosen or accept or drop_criterion or completed):
+    if not (chosen or accept or drop_criterion or completed or parent is not None or depends or undepend):
         view = ledger.view()
         record = view.need(task_key(ledger, view, id))
         names = ("title", "goal", "scope", "non_goals", "area", "summary")
@@ -276,7 +342,14 @@ def edit(
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, id)
-        draft = tasks.edit(view, hand, key, fields=chosen, accept=accept, drop=drop_criterion, completed=completed)
+        above = parent and ("" if parent == "-" else view.resolve(parent, layout.TASK, hand.writer))
+        more, less = (
+            tuple(view.resolve(other, layout.TASK, hand.writer) for other in others) for others in (depends, undepend)
+        )
+        draft = tasks.edit(
+            view, hand, key, fields=chosen, accept=accept, drop=drop_criterion, completed=completed, parent=above,
+            depends=more, undepend=less,
+        )  # fmt: skip
         return f"{view.name(key)} changed", draft
 
     put(ledger.record(build))
@@ -334,6 +407,18 @@ def evidence(
     put(line(ledger.record(build)))
     if piece.get("exit"):
         ctx.exit(1)
+
+
+def _waiting(view: View, key: Key) -> str:
+    from gitledger import relations
+    from gitledger.render.text import line
+
+    waits = [
+        f"{view.name(other)} ({line(row['status'], 12)})"
+        for other in relations.waits_for(view, key)
+        if (row := view.row(other))
+    ]
+    return f"; it depends on {', '.join(waits)}, not done yet" if waits else ""
 
 
 def _move(ctx: click.Context, text: str, status: str, **fields: str) -> None:

@@ -65,7 +65,7 @@ def neighbours(record: Record) -> set[Key]:
     kind = found[0]
     if kind.letter in layout.IMMUTABLE:
         return set()
-    names = ("parent", "checkpoint") if kind is layout.TASK else ("task", "supersedes", "superseded_by")
+    names = ("parent", "checkpoint", "split_from") if kind is layout.TASK else ("task", "supersedes", "superseded_by")
     shown = {record.get(name) for name in names}
     if kind is layout.TASK:
         shown |= record.items.get("depends", {}).keys() | record.items.get("links", {}).keys()
