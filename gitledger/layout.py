@@ -20,6 +20,9 @@ from gitledger.model import Json, Key
 FORMAT = 1
 RENDERER = 1
 
+WHOLE = 256
+"""Rows that a shard lists in one file at most; where there are more, the rows of each number are a file."""
+
 MANIFEST = "manifest.json"
 PROJECT = "project"
 CONFIG = "config"
@@ -101,6 +104,11 @@ def key_of(kind: Kind, n: int, writer: str) -> Key:
     return f"{kind.number(n)}@{writer}"
 
 
+def is_task(key: Json) -> bool:
+    """True for the key of a task."""
+    return isinstance(key, str) and (found := numbered(key)) is not None and found[0] is TASK
+
+
 def session_key(client: str, client_session: str) -> Key:
     """A session's key: from the client and the client's own id alone, so that two windows never share one."""
     return "S-" + hashlib.sha256(f"{client}\0{client_session}".encode("utf-8", "backslashreplace")).hexdigest()[:12]
@@ -122,7 +130,7 @@ def writer_key(writer: str) -> Key:
 
 
 def names(rows: Mapping[Key, Mapping[str, Json]]) -> dict[Key, str]:
-    """Display names of all records of one shard: who created a number first keeps it bare."""
+    """Display names of all records of a shard, or of one number: who created a number first keeps it bare."""
     first: dict[str, tuple[tuple[str, list[Json]], Key]] = {}
     for key, row in rows.items():
         bare, order = key.partition("@")[0], (row.get("at", ""), row.get("born", []))
@@ -137,6 +145,24 @@ def shard_folder(key: Key) -> str | None:
     """The folder whose `index.json` lists this numbered record, or None for another key."""
     found = numbered(key)
     return f"{found[0].folder}/{found[0].shard(found[1])}" if found else None
+
+
+def part(key: Key) -> tuple[str, str]:
+    """The shard folder of a numbered record, and the last two digits of its number."""
+    found = numbered(key)
+    if found is None:
+        raise BadData(f"{key[:60]!r} is no numbered record's key; run: gitledger fsck")
+    return part_of(found[0], found[1])
+
+
+def part_of(kind: Kind, n: int) -> tuple[str, str]:
+    """The shard folder of a number of some kind, and the number's last two digits."""
+    return f"{kind.folder}/{kind.shard(n)}", f"{n % 100:02d}"
+
+
+def part_stem(folder: str, part: str) -> str:
+    """Where a divided shard lists the rows of one number, without ending: `tasks/00xx/index/07`."""
+    return f"{folder}/index/{part}"
 
 
 def task_folder(key: Key, name: str, slug: str) -> str:

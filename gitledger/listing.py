@@ -13,6 +13,7 @@ from gitledger import layout
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
 
+_PART = re.compile(r"[0-9]{2}\Z")
 _SHARD = re.compile(r"[0-9]{2,10}xx\Z")
 _SLUG = re.compile(r"[a-z0-9-]{0,60}\Z")
 _TEXTS = ("state", "status", "title", "at")
@@ -24,6 +25,26 @@ def shard(value: Json, folder: str) -> dict[Key, dict[str, Json]]:
     if not isinstance(rows, dict) or not all(_is_row(key, row, folder) for key, row in rows.items()):
         raise _no_list(f"{folder}/index.json")
     return rows
+
+
+def divided(value: Json, folder: str) -> dict[str, dict[str, int]] | None:
+    """Of a shard's `index.json` the counts of each number, where each has a file of its own; None where it has not."""
+    if not isinstance(value, dict) or "parts" not in value:
+        return None
+    parts = value["parts"]
+    if not isinstance(parts, dict) or not all(_PART.match(name) and _is_part(here) for name, here in parts.items()):
+        raise _no_list(f"{folder}/index.json")
+    return parts
+
+
+def part(value: Json, folder: str, name: str) -> dict[Key, dict[str, Json]]:
+    """The rows of one number of a divided shard; raise BadData where it is another thing."""
+    rows = value.get("rows") if isinstance(value, dict) else None
+    if isinstance(rows, dict) and all(
+        _is_row(key, row, folder) and layout.part(key)[1] == name for key, row in rows.items()
+    ):
+        return rows
+    raise _no_list(f"{layout.part_stem(folder, name)}.json")
 
 
 def checked(path: str, value: Json) -> Json:
@@ -47,7 +68,14 @@ def _is_row(key: Key, row: Json, folder: str) -> bool:
 
 def _is_task(row: dict[str, Json]) -> bool:
     slug = row.get("slug")
-    return isinstance(row.get("area"), str) and isinstance(slug, str) and bool(_SLUG.match(slug))
+    depends, parent = row.get("depends", []), row.get("parent")
+    return (
+        isinstance(row.get("area"), str)
+        and isinstance(slug, str)
+        and bool(_SLUG.match(slug))
+        and isinstance(depends, list)
+        and all(layout.is_task(key) for key in (*depends, *([parent] if parent is not None else [])))
+    )
 
 
 def _is_stamp(value: Json) -> bool:
@@ -56,10 +84,15 @@ def _is_stamp(value: Json) -> bool:
 
 def _is_counts(value: Json) -> bool:
     shards = value.get("shards") if isinstance(value, dict) else None
-    return isinstance(shards, dict) and all(
-        _SHARD.match(name) and isinstance(counts, dict) and all(type(n) is int for n in counts.values())
-        for name, counts in shards.items()
-    )
+    return isinstance(shards, dict) and all(_SHARD.match(name) and _is_count(counts) for name, counts in shards.items())
+
+
+def _is_count(value: Json) -> bool:
+    return isinstance(value, dict) and all(type(n) is int for n in value.values())
+
+
+def _is_part(value: Json) -> bool:
+    return _is_count(value) and {"open", "closed"} <= value.keys()
 
 
 def _is_sessions(value: Json) -> bool:

@@ -20,8 +20,9 @@ from gitledger.ledger import Ledger
 from gitledger.model import Event, Finding, Key, Oid
 from gitledger.objects import FILE, Commit, Get, TreeEntry
 from gitledger.render import documents
+from gitledger.shards import Read
 from gitledger.store import Store
-from gitledger.view import Read, View
+from gitledger.view import View
 
 _HEX = re.compile(r"[0-9a-f]{4,64}\Z")
 _SEGMENT = re.compile(r"([0-9a-f]{2})(?:\.([1-9][0-9]{0,4}))?\.jsonl\Z")

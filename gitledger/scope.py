@@ -39,7 +39,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"tasks/[0-9]+xx/(T-[0-9]+){_TAIL}(?:-[a-z0-9-]*)?/(?:task\.json|(?:TASK|STATE|TODO|SOURCES)\.md)", "{}"),
         (rf"tasks/[0-9]+xx/T-[^/]+/checkpoints/[0-9]+xx/(C-[0-9]+){_TAIL}\.(?:json|md)", "{}"),
         (rf"[a-z]+/[0-9]+xx/({_NAMED}){_TAIL}\.(?:json|md)", "{}"),
-        (r"([a-z]+/[0-9]+xx)/(?:index\.json|README\.md)", "{}"),
+        (r"([a-z]+/[0-9]+xx)/(?:index\.json|README\.md|index/[0-9]{2}\.(?:json|md))", "{}"),
         (r"([a-z]+)/index\.json", "{}/"),
         (r"sessions/[0-9a-f]{2}/(S-[0-9a-f]{12})\.(?:json|md)", "{}"),
         (r"worktrees/([a-z0-9]{4,16}/[0-9a-f]{12})\.json", "worktree {}"),

@@ -10,7 +10,8 @@ from gitledger.errors import BadData, LedgerError
 from gitledger.layout import Kind
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Json, Key, Record
-from gitledger.view import Read, Row, View
+from gitledger.shards import Read, Row
+from gitledger.view import View
 
 _AROUND = 60  # characters of a found text before its first word
 _SNIPPET = 200

@@ -9,19 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from gitledger import codec, fold, layout, listing
 from gitledger.errors import BadData, NoSuchRecord
 from gitledger.layout import Kind
 from gitledger.model import Event, Json, Key, Record
+from gitledger.shards import Counts, Read, Row, Rows, Shards, total
 
 _UUID = re.compile(r"[0-9A-Za-z-]{0,64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|")
 _WRITER = re.compile(r"[a-z0-9]{4,16}")
 _HASH = re.compile(r"[0-9a-f]{64}|")
 _LETTER = re.compile("[A-Z]")
-Read = Callable[[str], bytes | None]
-Row = dict[str, Json]
+DEPENDS = 20
+"""How many tasks one may depend on; what somebody else's program says beyond them no list shows."""
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ def _number(value: Json) -> int:
 
 
 class View:
-    """Records by key, rows by shard, and what has been touched since the tip."""
+    """Records by key, their index rows, and what has been touched since the tip."""
 
     def __init__(self, read: Read) -> None:
         self.read = read
@@ -104,25 +106,21 @@ class View:
         self.tip_writers = frozenset(self.manifest.writers)  # whose journals the tip holds
         self.touched: dict[Key, None] = {}  # a dict keeps the order of touching
         self._records: dict[Key, Record | None] = {}
-        self._shards: dict[str, dict[Key, Row]] = {}
-        self._tip: dict[str, dict[Key, Row]] = {}
-        self._names: dict[str, dict[Key, str]] = {}
-        self._tip_names: dict[str, dict[Key, str]] = {}
+        self.index = Shards(read)
         self._json: dict[str, Json] = {}
 
     def fork(self) -> View:
         """The same records as a value of their own: what is folded into one is not seen by the other."""
         other = View.__new__(View)
         other.read, other.tip_writers = self.read, self.tip_writers
-        # Records, rows and small files are replaced, never changed, so only what holds them is copied.
+        # Records and small files are replaced, never changed, so only what holds them is copied.
         other.manifest = replace(
             self.manifest,
             writers={writer: replace(tail) for writer, tail in self.manifest.writers.items()},
             numbers=dict(self.manifest.numbers),
         )
         other.touched, other._records, other._json = dict(self.touched), dict(self._records), dict(self._json)
-        other._shards, other._names = dict(self._shards), dict(self._names)
-        other._tip, other._tip_names = dict(self._tip), dict(self._tip_names)
+        other.index = self.index.fork()
         return other
 
     # ── reading ──────────────────────────────────────────────────────────────────────────
@@ -145,52 +143,33 @@ class View:
         return found
 
     def rows(self, folder: str) -> dict[Key, Row]:
-        """The index rows of one shard folder, such as `tasks/00xx`, as they stand now; do not change them."""
-        if folder not in self._shards:
-            data = self.read(f"{folder}/index.json")
-            path = f"{folder}/index.json"
-            self._tip[folder] = listing.shard(codec.parse(data, path), folder) if data is not None else {}
-            self._shards[folder] = self._tip[folder]
-        return self._shards[folder]
-
-    def tip_rows(self, folder: str) -> dict[Key, Row]:
-        """The index rows of one shard folder as the tip has them, whatever was folded on top; do not change them."""
-        self.rows(folder)
-        return self._tip[folder]
+        """All index rows of one shard folder, such as `tasks/00xx`, as they stand now, in the order of numbers."""
+        parts = self.index.parts(folder)
+        return {key: row for part in parts for key, row in sorted(self.index.rows(folder, part).items())}
 
     def row(self, key: Key) -> Row | None:
         """The index row of a numbered record."""
-        folder = layout.shard_folder(key)
-        return self.rows(folder).get(key) if folder else None
+        return self.index.rows(*layout.part(key)).get(key) if layout.numbered(key) else None
 
     def name(self, key: Key) -> str:
         """The name people see for a key: `T-0007`, or `T-0007@k3f9c2` where the bare one is another's."""
-        folder = layout.shard_folder(key)
-        return self.names(folder).get(key, key) if folder else key
+        return self.index.names(*layout.part(key)).get(key, key) if layout.numbered(key) else key
 
     def names(self, folder: str) -> dict[Key, str]:
-        """The names that one shard's records show, as they stand now; do not change them."""
-        if folder not in self._names:
-            self._names[folder] = layout.names(self.rows(folder))
-        return self._names[folder]
-
-    def tip_names(self, folder: str) -> dict[Key, str]:
-        """The names that one shard's records show at the tip; do not change them."""
-        if folder not in self._tip_names:
-            self._tip_names[folder] = layout.names(self.tip_rows(folder))
-        return self._tip_names[folder]
+        """The names that all records of one shard show, as they stand now."""
+        return {key: name for part in self.index.parts(folder) for key, name in self.index.names(folder, part).items()}
 
     def stem(self, key: Key) -> str | None:
         """The path of a record without its ending; None for a numbered record that no index lists."""
-        return _stem(key, self.rows, self.names)
+        return _stem(key, self.index.rows, self.index.names)
 
     def tip_stem(self, key: Key) -> str | None:
         """The path that the tip has a record under, without its ending; None for a numbered one it does not list."""
-        return _stem(key, self.tip_rows, self.tip_names)
+        return _stem(key, self.index.tip_rows, self.index.tip_names)
 
     def folder(self, task: Key) -> str | None:
         """A task's folder, or None where the ledger has no such task."""
-        return _folder(task, self.rows, self.names)
+        return _folder(task, self.index.rows, self.index.names)
 
     def resolve(self, text: str, kind: Kind | None = None, writer: str | None = None) -> Key:
         """The key that an id as people write it names; raise NoSuchRecord or BadData with the next step.
@@ -206,8 +185,9 @@ class View:
         if ref is None or (kind and ref.kind is not kind):
             want = kind or layout.TASK
             raise BadData(f"{shown!r} is no {want.word if kind else 'record'} id; write it like {want.number(7)}")
-        rows = self.rows(f"{ref.kind.folder}/{ref.kind.shard(ref.n)}")
-        shown_as = {name: key for key, name in layout.names(rows).items()}
+        part = layout.part_of(ref.kind, ref.n)
+        rows = self.index.rows(*part)
+        shown_as = {name: key for key, name in self.index.names(*part).items()}
         for candidate in (layout.key_of(ref.kind, ref.n, ref.writer or writer or ""), shown_as.get(text)):
             if candidate and candidate in rows:
                 return candidate
@@ -216,51 +196,40 @@ class View:
             listing = f"gitledger {ref.kind.word} list"
         raise NoSuchRecord(f"no {ref.kind.word} {shown} in this ledger; list what is there with: {listing}")
 
-    def shards(self, kind: Kind) -> dict[str, dict[str, int]]:
-        """Counts by state of each shard of a kind: `{"00xx": {"open": 3, "closed": 97}}`."""
-        return dict(self.json(f"{kind.folder}/index.json", {"shards": {}})["shards"])
+    def shards(self, kind: Kind) -> dict[str, Counts]:
+        """Counts by state of each shard of a kind, as they stand now: `{"00xx": {"open": 3, "closed": 97}}`."""
+        counts = dict(self.json(f"{kind.folder}/index.json", {"shards": {}})["shards"])
+        for folder in self.index.changed_folders(kind):
+            counts[folder.rpartition("/")[2]] = total(self.index.parts(folder).values())
+        return counts
 
     def open_rows(self, kind: Kind, limit: int) -> tuple[list[tuple[Key, Row]], int]:
         """The newest `limit` open records of a kind, newest first, and how many are open in all.
 
-        Reads only the shards that hold an open one, newest first, so that cost follows `limit`, not history.
+        Reads only what holds an open one, newest first, so that cost follows `limit`, not history.
         """
-        counts = self._counts(kind)
-        found: list[tuple[Key, Row]] = []
-        for shard in sorted(counts, key=lambda s: (len(s), s), reverse=True):
-            if len(found) >= limit:
-                break
-            if counts[shard].get("open"):
-                rows = self.rows(f"{kind.folder}/{shard}")
-                found += sorted((r for r in rows.items() if r[1]["state"] == "open"), key=_by_number, reverse=True)
-        return found[:limit], sum(c.get("open", 0) for c in counts.values())
+        found = (one for one in self._newest(kind, "open") if one[1]["state"] == "open")
+        return list(islice(found, limit)), sum(c.get("open", 0) for c in self.shards(kind).values())
 
     def having(self, kind: Kind, status: str, most: int) -> list[Key]:
-        """At most `most` records of a kind that have a status, newest first; reads only shards that hold one."""
-        counts = self._counts(kind)
-        found: list[tuple[Key, Row]] = []
-        for shard in sorted(counts, key=lambda s: (len(s), s), reverse=True):
-            if len(found) >= most:
-                break
-            if counts[shard].get(f"status:{status}"):
-                rows = self.rows(f"{kind.folder}/{shard}").items()
-                found += sorted((r for r in rows if r[1]["status"] == status), key=_by_number, reverse=True)
-        return [key for key, _ in found[:most]]
+        """At most `most` records of a kind that have a status, newest first; reads only what holds one."""
+        found = (key for key, row in self._newest(kind, f"status:{status}") if row["status"] == status)
+        return list(islice(found, most))
 
-    def _counts(self, kind: Kind) -> dict[str, dict[str, int]]:
+    def _newest(self, kind: Kind, counted: str) -> Iterator[tuple[Key, Row]]:
+        """The records of a kind, newest first, passing over all parts that have none of what is counted."""
         counts = self.shards(kind)
-        for folder in self._shards:  # events folded on top are counted from their rows
-            if folder.startswith(kind.folder + "/"):
-                counts[folder.rpartition("/")[2]] = count_states(self._shards[folder])
-        return counts
+        for shard in sorted(counts, key=_shard_order, reverse=True):
+            if counts[shard].get(counted):
+                folder = f"{kind.folder}/{shard}"
+                for part, here in reversed(self.index.parts(folder).items()):
+                    if here.get(counted):
+                        yield from sorted(self.index.rows(folder, part).items(), reverse=True)
 
     def walk(self, kind: Kind) -> Iterator[tuple[Key, Row]]:
         """Every record of a kind with its row, oldest first, one shard in memory at a time as it is reached."""
-        known = set(self.shards(kind)) | {
-            f.rpartition("/")[2] for f in self._shards if f.startswith(kind.folder + "/") and self._shards[f]
-        }
-        for shard in sorted(known, key=lambda s: (len(s), s)):
-            yield from sorted(self.rows(f"{kind.folder}/{shard}").items(), key=_by_number)
+        for shard in sorted(self.shards(kind), key=_shard_order):
+            yield from self.rows(f"{kind.folder}/{shard}").items()
 
     def json(self, path: str, default: Json) -> Json:
         """A small JSON file of the tree, as events left it; `default` where it is absent."""
@@ -301,36 +270,37 @@ class View:
             return
         kind, n, _ = found
         self.manifest.numbers[kind.letter] = max(self.manifest.numbers.get(kind.letter, 0), n)
-        folder = layout.shard_folder(key)
         record = self._records[key]
-        if folder and record:
-            self._shards[folder] = {**self.rows(folder), key: index_row(kind, record)}
-            self._names.pop(folder, None)
+        if record:
+            self.index.put(key, index_row(kind, record))
 
 
-_Rows = Callable[[str], dict[Key, Row]]
-_Names = Callable[[str], dict[Key, str]]
+_Rows = Callable[[str, str], Rows]
+_Names = Callable[[str, str], dict[Key, str]]
 
 
 def _stem(key: Key, rows: _Rows, names: _Names) -> str | None:
-    found, shard = layout.numbered(key), layout.shard_folder(key)
-    if found is None or shard is None:
+    found = layout.numbered(key)
+    if found is None:
         return layout.plain_stem(key)
-    row = rows(shard).get(key)
+    part = layout.part(key)
+    row = rows(*part).get(key)
     if row is None:
         return None
     if found[0] is layout.TASK:
         return f"{_folder(key, rows, names)}/task"
-    name = names(shard)[key]
+    name = names(*part)[key]
     if found[0] is layout.CHECKPOINT:
         return layout.checkpoint_stem(key, name, _folder(row["task"], rows, names) if row["task"] else None)
     return layout.stem(key, name)
 
 
 def _folder(task: Key, rows: _Rows, names: _Names) -> str | None:
-    shard = layout.shard_folder(task)
-    row = rows(shard).get(task) if shard else None
-    return layout.task_folder(task, names(shard)[task], row["slug"]) if shard and row else None
+    if layout.numbered(task) is None:
+        return None
+    part = layout.part(task)
+    row = rows(*part).get(task)
+    return layout.task_folder(task, names(*part)[task], row["slug"]) if row else None
 
 
 def index_row(kind: Kind, record: Record) -> Row:
@@ -348,6 +318,11 @@ def index_row(kind: Kind, record: Record) -> Row:
         row["area"] = record.text("area")
         # It becomes part of a path, and another writer may have set it to anything.
         row["slug"] = re.sub(r"[^a-z0-9-]", "", record.text("slug"))[:60]
+        # What the map of tasks needs; a key of another kind, which another writer may have set, leads nowhere.
+        if layout.is_task(parent := record.text("parent")):
+            row["parent"] = parent
+        if depends := sorted(one["id"] for one in record.listed("depends") if one.get("live")):
+            row["depends"] = [key for key in depends if layout.is_task(key)][:DEPENDS]
     return row
 
 
@@ -364,16 +339,5 @@ def is_open(kind: Kind, record: Record) -> bool:
     return kind.letter not in layout.IMMUTABLE and record.get("status", "") not in _CLOSED.get(kind.letter, ())
 
 
-def count_states(rows: dict[Key, Row]) -> dict[str, int]:
-    """How many rows are open and closed, and how many have each status."""
-    counts = {"open": 0, "closed": 0}
-    for row in rows.values():
-        counts[row["state"]] += 1
-        if row["status"]:
-            counts[f"status:{row['status']}"] = counts.get(f"status:{row['status']}", 0) + 1
-    return counts
-
-
-def _by_number(item: tuple[Key, Row]) -> tuple[int, str]:
-    found = layout.numbered(item[0])
-    return (found[1] if found else 0, item[0])
+def _shard_order(shard: str) -> tuple[int, str]:
+    return len(shard), shard

@@ -237,13 +237,30 @@ def test_in_pieces_or_at_once_and_on_both_machines_the_tree_is_the_same(clones):
     assert differing(other.files, rebuilt) == []
 
 
+@pytest.mark.parametrize("whole", [0, 2, 4])
+@settings(max_examples=100 if LONG else 25, deadline=None)
+@given(data=st.data())
+def test_so_it_is_where_shards_are_divided_on_either_side_or_in_between(whole: int, data: st.DataObject):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "WHOLE", whole)
+        one, other = data.draw(worked())
+        rebuilt: Tree = {}
+        commit(rebuilt, sorted(one.events, key=lambda e: e.stamp))
+        assert differing(one.files, rebuilt) == []
+        assert differing(other.files, rebuilt) == []
+        every_link_leads_somewhere(one.files)
+
+
 @settings(max_examples=100 if LONG else 50, deadline=None)
 @given(worked())
 def test_every_link_of_every_document_leads_to_a_file_that_is_there(clones):
+    every_link_leads_somewhere(clones[0].files)
+
+
+def every_link_leads_somewhere(files: Tree) -> None:
     import posixpath
     import re
 
-    files = clones[0].files
     folders = {posixpath.dirname(path) for path in files}
     for path, data in files.items():
         if not path.endswith(".md"):
@@ -252,7 +269,80 @@ def test_every_link_of_every_document_leads_to_a_file_that_is_there(clones):
             file, _, anchor = target.partition("#")
             there = posixpath.normpath(posixpath.join(posixpath.dirname(path), file))
             assert there in files or (file.endswith("/") and any(f.startswith(there) for f in folders)), (path, target)
-            assert not anchor or f'<a id="{anchor}">'.encode() in files[there], (path, target)
+            divided = there.replace("README.md", "index/") in {f"{folder}/" for folder in folders}  # it lists numbers
+            assert not anchor or divided or f'<a id="{anchor}">'.encode() in files[there], (path, target)
+
+
+# ── shards that many writers fill ────────────────────────────────────────────────────────────
+def crowd(writers: int, numbers: int, first: int = 0) -> list[Event]:
+    """Checkpoints of writers that count apart, so that each number is given out by each of them."""
+    clones = [Clone(f"w{n:03}") for n in range(first, first + writers)]
+    for clone in clones:
+        for n in range(1, numbers + 1):
+            key = layout.key_of(layout.CHECKPOINT, n, clone.writer)
+            clone.say({key: Change({"title": f"step {n}", "at": clone.at(), "by": clone.writer})})
+    return [event for clone in clones for event in clone.events]
+
+
+def test_a_shard_of_as_many_rows_as_one_file_may_list_is_whole_and_one_more_divides_it():
+    files: Tree = {}
+    commit(files, crowd(8, layout.WHOLE // 8))
+    assert len(json.loads(files["checkpoints/0000xx/index.json"])["rows"]) == layout.WHOLE
+    assert not [path for path in files if "/index/" in path]
+    commit(files, crowd(1, 1, first=8))
+    parts = json.loads(files["checkpoints/0000xx/index.json"])["parts"]
+    assert sum(counts["closed"] for counts in parts.values()) == layout.WHOLE + 1
+    assert len([path for path in files if "/index/" in path]) == 2 * len(parts) == 2 * layout.WHOLE // 8
+    rows = json.loads(files["checkpoints/0000xx/index/01.json"])["rows"]
+    assert rows.keys() == {f"C-000001@w{n:03}" for n in range(9)}
+    assert b"](../C-000001.md)" in files["checkpoints/0000xx/index/01.md"]
+    assert b"[C-000001](index/01.md) | 0 | 9 |" in files["checkpoints/0000xx/README.md"]
+    view = View(files.get)
+    assert (len(view.rows("checkpoints/0000xx")), len([*view.walk(layout.CHECKPOINT)])) == (layout.WHOLE + 1,) * 2
+
+
+def test_what_a_change_reads_and_writes_of_a_shard_follows_the_rows_of_its_number():
+    files: Tree = {}
+    commit(files, crowd(20, 30))
+    read: list[str] = []
+
+    def get(path: str) -> bytes | None:
+        read.append(path)
+        return files.get(path)
+
+    view = View(get)
+    (event,) = crowd(1, 1, first=20)
+    view.apply(event, codec.event_line(event))
+    written = tree.changes(view)
+    assert {path for path in read if path.startswith("checkpoints/0000xx/index")} == {
+        "checkpoints/0000xx/index.json", "checkpoints/0000xx/index/01.json"
+    }  # fmt: skip
+    assert {path for path in written if path.startswith("checkpoints/0000xx/index")} == {
+        "checkpoints/0000xx/index.json", "checkpoints/0000xx/index/01.json", "checkpoints/0000xx/index/01.md"
+    }  # fmt: skip
+    again = [path for path, data in written.items() if path.endswith("/C-000001.md") and data]
+    assert len(again) <= 1  # who has the bare name may change, and nobody else's
+
+
+def test_open_records_of_a_divided_shard_are_found_number_by_number_the_newest_first():
+    files: Tree = {}
+    events = []
+    for n in range(40):
+        clone = Clone(f"w{n:03}")
+        for number in range(1, 11):
+            key = layout.key_of(layout.QUESTION, number, clone.writer)
+            clone.say({key: Change({"title": "?", "at": clone.at(), "status": "open" if number < 8 else "answered"})})
+        events += clone.events
+    commit(files, events)
+    read: list[str] = []
+
+    def get(path: str) -> bytes | None:
+        read.append(path)
+        return files.get(path)
+
+    rows, total = View(get).open_rows(layout.QUESTION, 3)
+    assert ([key for key, _ in rows], total) == ([f"Q-0007@w{n:03}" for n in (39, 38, 37)], 280)
+    assert [path for path in read if "/index/" in path] == ["questions/00xx/index/07.json"]
 
 
 # ── names that change ────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from gitledger import codec, layout
 from gitledger.codec import record_bytes
 from gitledger.errors import BadData, NoSuchRecord
 from gitledger.model import Change, Event
-from gitledger.view import View, count_states
+from gitledger.view import View
 
 T1A, T1B = "T-0001@aaaaaa", "T-0001@bbbbbb"
 
@@ -38,10 +38,8 @@ def tree_of(view: View) -> dict[str, bytes]:
     for folder in view.touched_folders():
         files[f"{folder}/index.json"] = codec.pretty({"rows": view.rows(folder)})
         kind = folder.partition("/")[0]
-        shards = {
-            f.rpartition("/")[2]: count_states(view.rows(f)) for f in view.touched_folders() if f.startswith(kind)
-        }
-        files[f"{kind}/index.json"] = codec.pretty({"shards": shards})
+        (of,) = (k for k in layout.KINDS.values() if k.folder == kind)
+        files[f"{kind}/index.json"] = codec.pretty({"shards": view.shards(of)})
     for key in view.touched:
         files[f"{view.stem(key)}.json"] = record_bytes(view.need(key))
     return files

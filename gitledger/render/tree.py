@@ -8,14 +8,15 @@ and now meet), what names the other one is looked for everywhere, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gitledger import codec, layout
 from gitledger.layout import Kind
 from gitledger.model import Json, Key, Record
 from gitledger.redact import CleanBytes, of_events
 from gitledger.render import documents, indexes, project
-from gitledger.view import View, count_states
+from gitledger.shards import Rows
+from gitledger.view import View
 
 BRANCH_HANDOVERS = 32
 """How many of a branch's newest handovers its list keeps, by time and by journal order each.
@@ -63,11 +64,10 @@ def _changes(view: View) -> dict[str, bytes | None]:
 # ── names that changed ───────────────────────────────────────────────────────────────────────
 def _renamed(view: View) -> set[Key]:
     found = set()
-    for folder in view.touched_folders():
-        for key in view.tip_rows(folder):
-            if view.names(folder)[key] != view.tip_names(folder)[key] or (
-                key in view.touched and view.stem(key) != view.tip_stem(key)
-            ):
+    for part in {layout.part(key) for key in view.touched if layout.numbered(key)}:
+        names, before = view.index.names(*part), view.index.tip_names(*part)
+        for key in view.index.tip_rows(*part):
+            if names[key] != before[key] or (key in view.touched and view.stem(key) != view.tip_stem(key)):
                 found.add(key)
     tasks = {key for key in found if _is(key, (layout.TASK,))}
     if tasks:  # their checkpoints lie below them
@@ -103,16 +103,34 @@ def _is(key: Key, kinds: Iterable[Kind]) -> bool:
 
 # ── indexes ──────────────────────────────────────────────────────────────────────────────────
 def _shards(view: View, out: dict[str, bytes | None]) -> None:
-    counts: dict[str, dict[str, Json]] = {}
     for folder in sorted(view.touched_folders()):
-        name, _, shard = folder.partition("/")
-        kind = next(k for k in layout.KINDS.values() if k.folder == name)
-        rows = view.rows(folder)
-        out[f"{folder}/index.json"] = codec.pretty({"rows": rows})
-        out[f"{folder}/README.md"] = indexes.shard(kind, folder, rows, view.names(folder))
-        counts.setdefault(name, dict(view.shards(kind)))[shard] = count_states(rows)
-    for name, shards in counts.items():
-        out[f"{name}/index.json"] = codec.pretty({"shards": shards})
+        kind = next(k for k in layout.KINDS.values() if k.folder == folder.partition("/")[0])
+        parts = view.index.parts(folder)
+        if sum(counts["open"] + counts["closed"] for counts in parts.values()) <= layout.WHOLE:
+            _listed(kind, folder, "index.json", "README.md", view.rows(folder), view.names(folder), out)
+            continue
+        for part in view.index.changed(folder) if view.index.is_divided(folder) else parts:
+            rows, names = view.index.rows(folder, part), view.index.names(folder, part)
+            _listed(kind, folder, f"index/{part}.json", f"index/{part}.md", rows, names, out)
+        out[f"{folder}/index.json"] = codec.pretty({"parts": parts})
+        out[f"{folder}/README.md"] = indexes.divided(kind, folder, parts)
+    for kind in layout.KINDS.values():
+        if view.index.changed_folders(kind):
+            out[f"{kind.folder}/index.json"] = codec.pretty({"shards": view.shards(kind)})
+
+
+def _listed(
+    kind: Kind,
+    folder: str,
+    index: str,
+    document: str,
+    rows: Rows,
+    names: Mapping[Key, str],
+    out: dict[str, bytes | None],
+) -> None:
+    """Rows in a list and in a table."""
+    out[f"{folder}/{index}"] = codec.pretty({"rows": rows})
+    out[f"{folder}/{document}"] = indexes.shard(kind, f"{folder}/{document}", rows, names)
 
 
 def _signers(view: View, out: dict[str, bytes | None]) -> None:
