@@ -11,13 +11,17 @@ from dataclasses import dataclass
 from gitledger.model import Finding, Position, Verdict
 from gitledger.proof import Criterion
 from gitledger.render.text import line
+from gitledger.todo import Todo
+
+WITHHELD = "withheld: written by a writer that this machine does not trust; see: gitledger trust list"
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveTask:
     """The task that this work tree is at; `strange` criteria more are by writers that are not trusted here.
 
-    `withheld` says why its next action is not to be followed: it is older than a handover that is not, or "".
+    `withheld` says why its next action is not to be followed: it is older than a handover that is not, or "". `todos`
+    are those left to do, `waits` names the open tasks that it depends on, each with its status.
     """
 
     name: str
@@ -28,6 +32,8 @@ class ActiveTask:
     next: str | None = ""
     strange: int = 0
     withheld: str = ""
+    todos: tuple[Todo, ...] = ()
+    waits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _INLINE = re.compile(
 )
 _ADDRESS = re.compile(r"(?:://|www\.)\S*\Z")
 _OPEN, _CLOSE = "<<<", ">>>"
+_BLOCKS = ("[project ledger", "[/project ledger")
 
 
 def visible(text: str) -> str:
@@ -91,13 +92,18 @@ def quote(text: str) -> str:
 def fenced(text: str, label: str) -> str:
     """`text` as data between `<<< label` and `>>> label`, for models, who read plain text.
 
-    A line of `text` that begins like a fence, also in full-width characters or behind white space or backslashes,
-    gets one more backslash in front. So no line of it equals a fence, and taking one backslash off such lines
-    gives back what was there.
+    A line of `text` that begins like a fence or the edge of a capsule, also in full-width characters or behind white
+    space or backslashes, gets one more backslash in front. So no line of it equals a fence, and taking one backslash
+    off such lines gives back what was there.
     """
     name = re.sub(r"[^A-Za-z0-9 ._@:/-]", "", line(label, 60)).strip()
     rows = [f"\\{row}" if _like_a_fence(row) else row for row in visible(text).split("\n")]
     return "\n".join([f"{_OPEN} {name}".rstrip(), *rows, f"{_CLOSE} {name}".rstrip()])
+
+
+def quoted(text: str, limit: int) -> str:
+    """`text` on one line between quotation marks that no mark of its own can close."""
+    return '"' + line(text, limit).replace('"', "'") + '"'
 
 
 def slug(title: Clean, limit: int = 40) -> str:
@@ -134,5 +140,5 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _like_a_fence(row: str) -> bool:
-    start = re.sub(r"\A[\s\\]+", "", row)[:12]
-    return unicodedata.normalize("NFKC", start).startswith((_OPEN, _CLOSE))
+    start = unicodedata.normalize("NFKC", re.sub(r"\A[\s\\]+", "", row)[:24])
+    return start.startswith((_OPEN, _CLOSE)) or start.casefold().startswith(_BLOCKS)
