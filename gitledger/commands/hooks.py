@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gitledger.gitdir import GitDir
     from gitledger.githooks import Hook
     from gitledger.install import Outcome, Place, Wired
+    from gitledger.wiring import Client, Scope
 
 _clients = click.option(
     "--client", "names", multiple=True, type=click.Choice(list(BY_NAME)), help="This client; may be said several times."
@@ -39,8 +40,11 @@ def command() -> None:
 @_user
 @click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
 @click.option("--hook", "hooks", multiple=True, type=click.Choice(GIT_HOOKS), help="With --git: this hook too.")
+@click.option("--guidance", is_flag=True, help="How to work with the ledger, where the agent reads instructions, too.")
 @click.pass_context
-def install(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, hooks: tuple[str, ...]) -> int:
+def install(
+    ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, hooks: tuple[str, ...], guidance: bool
+) -> int:
     """Put hooks in, or bring those of an older version up to date.
 
     Without --client for every agent that seems to be used here. Once more changes nothing.
@@ -73,6 +77,8 @@ def install(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, h
     done, status = _each(places, install.install)
     for outcome in done:
         put(_told(outcome))
+    if guidance:
+        status = _guidance(((client, scope) for client in chosen), found, "install") or status
     for text in install.also(done, found, os.environ):
         put(text)
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
@@ -92,14 +98,14 @@ def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool)
 
     Without --client those of every agent, in this project's settings, or in yours with --user.
     """
-    from gitledger import gitdir, install
+    from gitledger import gitdir, install, wiring
 
     found = gitdir.find(ctx.obj.path)
     if git:
         _git_uninstall(found)
         if not names:
             return 0
-    scope = "user" if user else "project"
+    scope: wiring.Scope = "user" if user else "project"
     places = [
         at
         for at in install.places(found, os.environ)
@@ -107,7 +113,10 @@ def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool)
     ]
     done, status = _each(places, install.uninstall, paste=False)
     rows = [_told(outcome) for outcome in done if names or outcome.done != "absent"]
-    put("\n".join(rows or ([] if status else ["Nothing of gitledger's was there"])))
+    told: list[str] = []
+    chosen = [BY_NAME[name] for name in names] or wiring.CLIENTS
+    status = _guidance(((client, scope) for client in chosen), found, "uninstall", told) or status
+    put("\n".join((*rows, *told) or ([] if status else ["Nothing of gitledger's was there"])))
     return status
 
 
@@ -245,6 +254,40 @@ def _each(
             if paste and isinstance(e, BadData):
                 put(f"What belongs into {at.path}:\n{install.to_paste(at.client)}")
     return done, status
+
+
+def _guidance(
+    clients: Iterable[tuple[Client, Scope]], found: GitDir | None, step: str, told: list[str] | None = None
+) -> int:
+    """Put the guidance in or take it out, say what was done (or add it to `told`); the first failure's exit code."""
+    from gitledger import guidance
+    from gitledger.errors import LedgerError
+
+    status = 0
+    for client, scope in clients:
+        at = guidance.sheet(client, scope, found, os.environ)
+        if at is None:
+            if step == "install":
+                warn(f"{client.name}: has no file of instructions there; leave out --user")
+            continue
+        try:
+            done = guidance.install(at) if step == "install" else guidance.uninstall(at)
+        except LedgerError as e:
+            status = status or e.exit_code
+            warn(f"{client.name}: {e}")
+            continue
+        words = "stays for others in" if step == "uninstall" and done == "updated" else _DONE.get(done)
+        if words:
+            (put if told is None else told.append)(f"{client.name}: guidance {words} {at.path}")
+    return status
+
+
+_DONE: Mapping[str, str] = {
+    "installed": "put into",
+    "current": "is there already, in",
+    "updated": "brought up to date in",
+    "removed": "taken out of",
+}
 
 
 def _told(outcome: Outcome) -> str:
