@@ -39,6 +39,7 @@ def checkpoint(record: Record, *, below_task: bool) -> bytes:
         f"**CHECKPOINT MISSING:** {inline(missing)}" if missing else "",
         *_body(record),
         section("Acceptance criteria", _criteria(record.get("criteria"))),
+        _todos(record),
         section("Completed", [*_earlier(record, "completed"), *_plain(record.get("completed"))]),
         section("Evidence", [*_earlier(record, "evidence"), *_evidence(record.get("evidence"))]),
         *_open(record),
@@ -68,6 +69,7 @@ def handover(record: Record, source: str) -> bytes:
         if record.get("recovered")
         else "",
         *_body(record),
+        _todos(record),
         *_open(record),
         *_work(record),
         *_last(record),
@@ -139,6 +141,11 @@ def _last(record: Record) -> Iterable[str]:
 def _open(record: Record) -> Iterable[str]:
     for title, name in (("Blockers", "blockers"), ("Open questions", "questions")):
         yield section(title, [*_named(record.get(name), "text"), *_earlier(record, name)], "*None.*")
+
+
+def _todos(record: Record) -> str:
+    count = (record.get("left_out") or {}).get("todos")
+    return section("To do", [*_named(record.get("todos"), "text"), *([f"- *and {count:,} more*"] if count else [])])
 
 
 def _work(record: Record) -> Iterable[str]:

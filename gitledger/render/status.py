@@ -101,10 +101,14 @@ def _task(facts: Briefing) -> Iterator[tuple[str, str]]:
     still = [criterion for criterion in task.criteria if not criterion.met]
     if task.criteria:
         yield "Acceptance", f"{len(task.criteria) - len(still):,} of {len(task.criteria):,} criteria met"
+    if task.waits:
+        yield "Waits for", line(", ".join(task.waits), 240)
     if task.strange:
         yield "", f"{task.strange:,} more by writers that are not trusted here"
     rows = [f"{c.name} {line(c.text, 120)} ({c.state})" for c in still]
     yield from (("", row) for _, row in _listed("", rows, "") if rows)
+    if task.todos:
+        yield from _listed("To do", [f"{one.name} {line(one.text, 120)}" for one in task.todos], "")
 
 
 def _waiting(facts: Briefing) -> Iterator[tuple[str, str]]:
