@@ -79,13 +79,13 @@ def _ring(view: View, keys: tuple[Key, ...], along: Way) -> Finding:
     return Finding("ring of tasks", name, f"these {what}: {_drawn(view, keys)}", f"gitledger task edit {name} {leave}")
 
 
-def rings(view: View, keys: list[Key]) -> list[Finding]:
-    """Every ring that some tasks form, each once; what leads nowhere is put aside before any walk."""
+def rings(view: View, keys: list[Key], most: int | None = None) -> list[Finding]:
+    """Every ring that some tasks form, each once; what leads nowhere is put aside before any walk, of `most` tasks."""
     found: list[Finding] = []
     for along in _WAYS:
         known: set[Key] = set()
-        for key in _without_ends(view, keys, along):
-            if key not in known and (loop := way(view, key, key, along)):
+        for key in sorted(_without_ends(view, keys, along)):
+            if key not in known and (loop := way(view, key, key, along, most)):
                 known.update(loop)
                 found.append(_ring(view, loop, along))
     return found

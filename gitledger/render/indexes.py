@@ -164,13 +164,14 @@ def _task_link(view: View, key: Key) -> str:
 
 def _map(view: View, keys: Sequence[Key]) -> str:
     drawn = graph.graph(view, keys)
-    if not drawn.text:
-        return ""
-    rings = [f"*{fault.where}: {fault.what}; to end it: `{fault.mend}`*" for fault in relations.rings(view, list(keys))]
+    rings = [
+        f"**{fault.where}:** {fault.what}; to end it: `{fault.mend}`"
+        for fault in relations.rings(view, list(keys), relations.WALKED)
+    ]
     left = [_task_link(view, key) for key in drawn.left_out]
     more = f" and {len(left) - SHOWN:,} more" if len(left) > SHOWN else ""
     gone = f"*Not drawn: {', '.join(left[:SHOWN])}{more}*" if left else ""
-    return "\n\n".join(filter(None, (_KEY, drawn.text, gone, *rings)))
+    return "\n\n".join(filter(None, (_KEY if drawn.text else "", drawn.text, gone, *rings)))
 
 
 def _listed(view: View, kind: Kind, word: str, empty: str) -> tuple[str, str]:
