@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from gitledger import authority, evidence, handovers, layout, objects, proof, tasks, trust
+from gitledger import authority, handovers, layout, objects, proof, relations, splitting, tasks, todo, trust
 from gitledger.authority import Assessment
 from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
@@ -75,7 +75,8 @@ def survey(
     tip = ledger.tip()
     view = ledger.view()
     found += ledger.findings
-    here = ledger.position()
+    look = ledger.look()
+    here = look.position
     assessment = _try(found, "signatures", lambda: authority.assess(ledger.desk, tip), Assessment("unverifiable"))
     found += assessment.findings
     believe = partial(_believed, assessment)
@@ -89,11 +90,8 @@ def survey(
     found += broken
     idle: tuple[tuple[Waiting, ...], int] = ((), 0)
     waiting, total = _try(found, "blockers", lambda: _waiting(view, key, believe), idle)
-    pieces = record.listed("evidence") if record else []
-    unchecked: list[dict[str, Json]] = []
-    changed = _try(found, "evidence", lambda: evidence.stale(ledger.gitdir, pieces), unchecked)
-    stale = tuple(dict.fromkeys(f"{piece['path']} has changed since" for piece in changed))
-    stale_ids = frozenset(str(piece["id"]) for piece in changed)
+    unchecked: dict[str, str] = {}
+    stale = _try(found, "evidence", lambda: ledger.stale(record, look), unchecked) if record else unchecked
     about = _try(found, "project", lambda: view.record(layout.PROJECT), None) or Record(layout.PROJECT)
     project = believe(about)
     if about.get("missing"):
@@ -102,6 +100,7 @@ def survey(
             text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
+    found += _try(found, "tasks", lambda: _of_task(view, key), []) if key else []
     withheld = _overtaken(record, chosen, choices, assessment) if record else ""
     facts = Briefing(
         position=here,
@@ -110,13 +109,13 @@ def survey(
         session=session,
         client=client,
         source=source,
-        task=_task(view, whole, record, withheld, stale_ids) if whole and record else None,
+        task=_task(view, whole, record, withheld, stale) if whole and record else None,
         waiting=waiting,
         waiting_total=total,
         handover=_handover(ledger, view, chosen, tier or 0, here) if chosen else None,
         elsewhere=_elsewhere(view, choices, assessment),
-        verified=_verified(whole, record, stale_ids, here) if whole and record else (),
-        stale=stale,
+        verified=_verified(whole, record, stale, here) if whole and record else (),
+        stale=_stale(record, stale) if record else (),
         findings=tuple(found),
         checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, about, project), None),
         pending=len(ledger.pending),
@@ -172,8 +171,8 @@ def _try(found: list[Finding], where: str, ask: Callable[[], T], otherwise: T) -
 def _believed(assessment: Assessment, record: Record) -> Record:
     """What trusted writers said of a record: every field goes by the writer of its own stamp.
 
-    Of a criterion its text decides, and what others set of it is left out; any other item is one statement, and
-    stands whole or not at all.
+    Of a criterion or to-do its text decides, and what others set of it is left out; any other item is one statement,
+    and stands whole or not at all.
     """
 
     def good(field: Field) -> bool:
@@ -184,7 +183,7 @@ def _believed(assessment: Assessment, record: Record) -> Record:
         items[name] = {}
         for item, fields in listed.items():
             kept = {one: field for one, field in fields.items() if good(field)}
-            if "text" in kept if name == "criteria" else len(kept) == len(fields):
+            if "text" in kept if name in ("criteria", "todos") else len(kept) == len(fields):
                 items[name][item] = kept
     return Record(record.key, {name: field for name, field in record.fields.items() if good(field)}, items)
 
@@ -225,7 +224,7 @@ def _overtaken(
     return f"different_context: last worked on {newest.branch or 'no branch'}"
 
 
-def _task(view: View, whole: Record, record: Record, withheld: str, stale: frozenset[str]) -> ActiveTask:
+def _task(view: View, whole: Record, record: Record, withheld: str, stale: proof.Stale) -> ActiveTask:
     strange = whole.items.get("criteria", {}).keys() - record.items.get("criteria", {}).keys()
     return ActiveTask(
         view.name(whole.key),
@@ -236,7 +235,19 @@ def _task(view: View, whole: Record, record: Record, withheld: str, stale: froze
         None if _said(whole, record, "next") is None else tasks.next_action(record),
         len(strange),
         withheld,
+        tuple(todo.still_open(record)),
+        tuple(_status(view, other) for other in relations.waits_for(view, whole.key)),
     )
+
+
+def _status(view: View, key: Key) -> str:
+    status = (view.row(key) or {}).get("status")
+    return f"{view.name(key)} ({status if status in tasks.LEGAL else 'open'})"
+
+
+def _of_task(view: View, key: Key) -> list[Finding]:
+    """That a task is in a ring, or has grown too large; neither says a word that anybody wrote."""
+    return [fault for fault in (relations.ring(view, key), splitting.wanted(view, key)) if fault]
 
 
 def _waiting(view: View, task: Key | None, believe: Callable[[Record], Record]) -> tuple[tuple[Waiting, ...], int]:
@@ -299,7 +310,7 @@ def _elsewhere(view: View, choices: list[trust.Choice], assessment: Assessment) 
     return tuple(rows)
 
 
-def _verified(whole: Record, record: Record, stale: frozenset[str], here: Position) -> tuple[str, ...]:
+def _verified(whole: Record, record: Record, stale: proof.Stale, here: Position) -> tuple[str, ...]:
     rows = [proof.words(p) + _where(p, here) for p, shown in proof.states(record, stale) if shown == "verified"][-5:]
     strange = len(whole.items.get("evidence", {})) - len(record.items.get("evidence", {}))
     if strange:
@@ -307,11 +318,17 @@ def _verified(whole: Record, record: Record, stale: frozenset[str], here: Positi
     return tuple(rows)
 
 
+def _stale(record: Record, stale: proof.Stale) -> tuple[str, ...]:
+    shown = [(piece, stale[piece["id"]]) for piece, state in proof.states(record, stale) if state == "STALE"]
+    return tuple(dict.fromkeys(f"{proof.words(p)}: {why}" if p.get("kind") == "run" else why for p, why in shown))
+
+
 def _where(piece: dict[str, Json], here: Position) -> str:
     # What a command showed, it showed of the code it ran on.
     if not piece.get("head"):
         return ""
-    at = "at this head" if piece["head"] == here.head else f"at another head, {str(piece['head'])[:12]}"
+    same = piece["head"] == here.head
+    at = "at this head" if same else f"at another head, {str(piece['head'])[:12]}, of the same content"
     return f", {at}{', in a dirty tree' if piece.get('dirty') else ''}"
 
 

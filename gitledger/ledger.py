@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from gitledger import (
     derive,
-    evidence,
     gitdir,
     ingest,
     layout,
     lock,
     objects,
     sessions,
+    standing,
     tasks,
     transaction,
     wal,
@@ -27,7 +27,7 @@ from gitledger import (
 from gitledger.derive import Facts, Told
 from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
 from gitledger.gitdir import GitDir
-from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position
+from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position, Record
 from gitledger.tasks import Hand
 from gitledger.transaction import Desk, Plan, Written
 from gitledger.view import View
@@ -103,36 +103,45 @@ class Ledger:
         """Where the work tree stands now, or the one at `place`."""
         return worktree.position(place or self.gitdir, fingerprint=fingerprint, read_tree=self._tree_of)
 
+    def look(self, place: GitDir | None = None) -> worktree.Look:
+        """Where the work tree stands now, or the one at `place`, and what differs from HEAD in it."""
+        return worktree.look(place or self.gitdir, read_tree=self._tree_of)
+
+    def stale(self, task: Record, look: worktree.Look | None = None, place: GitDir | None = None) -> dict[str, str]:
+        """The ids of a task's evidence that does not stand any more in this work tree, each with the reason."""
+        where = place or self.gitdir
+        return standing.stale(where, self.desk.store.get, look or self.look(place), task) if where.top else {}
+
     def hand(self, session: Key | None = None) -> Hand:
         """Who writes from this work tree."""
         return Hand(self.desk.mint, self.desk.writer.id, self.gitdir.worktree, session)
 
     def facts(self, view: View, place: GitDir | None = None) -> Facts:
         """The position and what git says happened since the newest checkpoint of this work tree, or that at `place`."""
-        here = self.position(place=place)
+        look = self.look(place)
+        here = look.position
         before = view.record(layout.worktree_key(self.desk.writer.id, here.worktree))
         old = before.get("head") if before else None
-        stale = self._stale(view, here.worktree, place or self.gitdir)
+        plain = Facts(here, stale=self._stale(view, look, place), uncommitted=tuple(sorted(look.differs or ())))
         if not old or old == here.head or UNBORN in (old, here.head):
-            return Facts(here, stale=stale)
+            return plain
         try:
-            return Facts(
-                here,
-                worktree.commits_between(self.gitdir, old, here.head, COUNTED),
-                worktree.changed_files(self.gitdir, old, here.head),
-                old,
-                stale,
+            return replace(
+                plain,
+                commits=worktree.commits_between(self.gitdir, old, here.head, COUNTED),
+                changed=worktree.changed_files(self.gitdir, old, here.head),
+                since=old,
             )
         except LedgerError:
-            return Facts(here, stale=stale)  # the old head is gone (rewritten, pruned): the position alone is certain
+            return plain  # the old head is gone (rewritten, pruned): the position alone is certain
 
-    def _stale(self, view: View, name: str, place: GitDir) -> frozenset[tuple[Key, str]]:
-        """The active task's pieces of evidence whose file has changed since they were given."""
-        key = tasks.active(view, self.desk.writer.id, name)
+    def _stale(self, view: View, look: worktree.Look, place: GitDir | None) -> dict[tuple[Key, str], str]:
+        """The active task's pieces of evidence that do not stand any more."""
+        key = tasks.active(view, self.desk.writer.id, look.position.worktree)
         record = view.record(key) if key else None
-        if key is None or record is None or not place.top:
-            return frozenset()
-        return frozenset((key, item) for item in evidence.stale_ids(place, record))
+        if key is None or record is None:
+            return {}
+        return {(key, item): why for item, why in self.stale(record, look, place).items()}
 
     # ── writing ──────────────────────────────────────────────────────────────────────────
     def record(self, build: Callable[[View, Hand], tuple[T, Draft]]) -> T:

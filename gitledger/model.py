@@ -82,13 +82,13 @@ _TEXTS = frozenset(
     """
     accept_unproven active answer answered_at area at blob branch by checkpoint_at checkpoint_name client
     client_session command commit criterion description done_at fingerprint goal head id kind last_answer last_at
-    last_prompt ledger name next next_at non_goals number_name objective output parent path previous
-    principal public_key reason resolution resolved_at scope session slug source status summary superseded_by supersedes
-    task task_name task_title text title uuid why worktree writer
+    last_prompt ledger moved name next next_at non_goals number_name objective output parent path previous
+    principal public_key reason resolution resolved_at scope session slug source_sha256 result_sha256 how put held_at undoes undone_by source split_at split_from status summary
+    superseded_by supersedes taken task task_name task_title text title uuid why worktree writer
     """.split()  # noqa: SIM905 (reads as one list)
 )
 """Fields that are text wherever they stand, a record's key included."""
-_LISTS = frozenset(("errors", "files"))
+_LISTS = frozenset(("covers", "errors", "files", "made"))
 """Fields that are lists of texts."""
 
 

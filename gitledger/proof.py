@@ -1,31 +1,39 @@
-"""What a task's acceptance criteria rest on. Pure.
+"""What a task's acceptance criteria rest on. Pure, and the one place that says verified, STALE or UNVERIFIED.
 
 A criterion is met by standing evidence that proves something (a command that exited 0, a commit, a path with its blob)
-or by a person's word; a bare claim proves nothing and shows as UNVERIFIED. `stale` are the ids of pieces whose file is
-known to have other content now; where nobody looked, what was recorded stands.
+or by a person's word; a bare claim proves nothing and shows as UNVERIFIED. `stale` holds the ids of pieces that do not
+stand any more, each with the reason (`standing` finds them); where nobody looked, what was recorded stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
 
-from gitledger.model import Json, Record
+from gitledger import results
+from gitledger.model import Json, Oid, Record
 
 State = Literal["verified", "accepted", "UNVERIFIED", "failed", "open", "STALE", "overtaken"]
-FRESH: frozenset[str] = frozenset()
+Stale: TypeAlias = Mapping[str, str]
+FRESH: Stale = MappingProxyType({})
+PROSE = (".adoc", ".markdown", ".md", ".org", ".rst")
+"""Endings of files that say something about the code and are no part of it, unless a run names them."""
+_PROSE_NAMES = ("AUTHORS", "CHANGELOG", "CHANGES", "CODEOWNERS", "COPYING", "LICENSE", "NOTICE", "README")
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One acceptance criterion with what it rests on: the newest piece of evidence, or a person's word."""
+    """One acceptance criterion with what it rests on: a piece of evidence, or a person's word; `why` it is STALE."""
 
     id: str
     name: str
     text: str
     state: State
     proof: str = ""
+    piece: str = ""
+    why: str = ""
 
     @property
     def met(self) -> bool:
@@ -40,18 +48,26 @@ def item_names(ids: Iterable[str]) -> dict[str, str]:
     return {i: b if bare.count(b) == 1 else i for i, b in zip(listed, bare, strict=True)}
 
 
-def criteria(task: Record, stale: frozenset[str] = FRESH) -> list[Criterion]:
+def criteria(task: Record, stale: Stale = FRESH) -> list[Criterion]:
     """A task's criteria in the order they were added, dropped ones left out."""
     rows = [row for row in task.listed("criteria") if not row.get("dropped")]
     names = item_names(row["id"] for row in rows)
-    evidence = task.listed("evidence")
+    newest: dict[Json, dict[str, Json]] = {}
+    own: dict[Json, list[dict[str, Json]]] = {}
+    for given in task.listed("evidence"):
+        if given.get("kind") == "run":
+            newest[given.get("command")] = given
+        own.setdefault(given.get("criterion"), []).append(given)
     found = []
     for row in rows:
-        own = [piece for piece in evidence if piece.get("criterion") == row["id"]]
-        state, proof = _standing(own, stale)
-        if row.get("met") and state != "verified":
-            state, proof = "accepted", "on a person's word"
-        found.append(Criterion(row["id"], names[row["id"]], row.get("text", ""), state, proof))
+        # The newest run of a command speaks for it, whatever it was run for.
+        pieces = own.get(row["id"], [])
+        piece = _standing([newest[p.get("command")] if p.get("kind") == "run" else p for p in pieces])
+        shown: State = "open" if piece is None else "STALE" if piece["id"] in stale else state(piece)
+        told = (words(piece), piece["id"], stale.get(piece["id"], "")) if piece else ("", "", "")
+        if row.get("met") and shown != "verified":
+            shown, told = "accepted", ("on a person's word", "", "")
+        found.append(Criterion(row["id"], names[row["id"]], row.get("text", ""), shown, *told))
     return found
 
 
@@ -59,11 +75,14 @@ def words(piece: dict[str, Json]) -> str:
     """One piece of evidence in one line, unescaped."""
     match piece.get("kind"):
         case "run":
-            return f"`{piece.get('command', '')}` exited {piece.get('exit')}"
+            counted = "".join(f", {told}" for told in results.listed(piece.get("results")))
+            return f"`{piece.get('command', '')}` exited {piece.get('exit')}{counted}"
         case "commit":
             return f"commit {str(piece.get('commit', ''))[:12]}"
         case "path":
-            return f"{piece.get('path', '')} at blob {str(piece.get('blob', ''))[:12]}"
+            more = len(files(piece)) - 1
+            beside = f" and {more:,} more file{'' if more == 1 else 's'}" if more > 0 else ""
+            return f"{piece.get('path', '')} at blob {str(piece.get('blob', ''))[:12]}{beside}"
         case _:
             return f"claimed: {piece.get('text', '')}"
 
@@ -72,14 +91,15 @@ def state(piece: dict[str, Json]) -> State:
     """What one piece of evidence shows on its own."""
     match piece.get("kind"):
         case "run":
-            return "verified" if piece.get("exit") == 0 else "failed"
+            # A pipe's exit status is that of its last command: what the tests themselves said counts as well.
+            return "failed" if piece.get("exit") != 0 or results.failed(piece.get("results")) else "verified"
         case "commit" | "path":
             return "verified"
         case _:
             return "UNVERIFIED"
 
 
-def states(task: Record, stale: frozenset[str] = FRESH) -> list[tuple[dict[str, Json], State]]:
+def states(task: Record, stale: Stale = FRESH) -> list[tuple[dict[str, Json], State]]:
     """Every piece of a task's evidence, oldest first, with what it shows now.
 
     A run is `overtaken` by a newer one of the same command or for the same criterion, and a file by a newer look at it
@@ -104,9 +124,83 @@ def states(task: Record, stale: frozenset[str] = FRESH) -> list[tuple[dict[str, 
     return found[::-1]
 
 
-def _standing(pieces: list[dict[str, Json]], stale: frozenset[str]) -> tuple[State, str]:
-    # The newest run speaks for all runs before it; a claim never outweighs a proof.
+def _standing(pieces: list[dict[str, Json]]) -> dict[str, Json] | None:
+    """The piece that speaks for a criterion: a claim never outweighs a proof, nor a file or commit a failing run."""
     proofs = [p for p in pieces if state(p) != "UNVERIFIED"]
-    for piece in reversed(proofs or pieces):
-        return "STALE" if piece["id"] in stale else state(piece), words(piece)
-    return "open", ""
+    runs = [p for p in proofs if p.get("kind") == "run"]
+    if runs and state(runs[-1]) == "failed":
+        return runs[-1]
+    return next(reversed(proofs or pieces), None)
+
+
+# ── test results that were seen ──────────────────────────────────────────────────────────────
+class Candidate(NamedTuple):
+    """A test result that a turn's tool printed: nobody has checked it, and it shows nothing until somebody does."""
+
+    id: str
+    name: str
+    command: str
+    text: str
+    at: str
+    exit: int | None = None
+    taken: str = ""
+    session: str = ""
+
+
+def candidates(task: Record) -> list[Candidate]:
+    """What was seen in the turns of a task, newest first, what was taken as evidence too."""
+    names = item_names(task.items.get("candidates", {}))
+    found = []
+    for row in task.listed("candidates"):
+        told = "; ".join(results.listed(row.get("results")))
+        if told and isinstance(row.get("command"), str):
+            status = row.get("exit") if type(row.get("exit")) is int else None
+            texts = [row.get(name) or "" for name in ("taken", "session")]
+            found.append(
+                Candidate(row["id"], names[row["id"]], row["command"], told, row.get("at") or "", status, *texts)
+            )
+    return sorted(found, key=lambda one: (one.at, one.id), reverse=True)
+
+
+def seen(one: Candidate) -> str:
+    """A candidate in one line, unescaped."""
+    status = "" if one.exit is None else f", exit {one.exit}"
+    return f"`{one.command}` printed {one.text}{status}"
+
+
+# ── what a piece says it rests on ────────────────────────────────────────────────────────────
+def files(piece: dict[str, Json]) -> dict[str, Oid]:
+    """The files of a piece of kind `path`, each with the blob that it was."""
+    return {str(piece.get("path", "")): str(piece.get("blob", "")), **(_blobs(piece.get("more")) or {})}
+
+
+def changed(piece: dict[str, Json]) -> dict[str, Oid] | None:
+    """What each path held that differed from its head where a run ran, "" for one that was gone; None: not recorded."""
+    return _blobs(piece.get("changed"))
+
+
+def covers(piece: dict[str, Json]) -> tuple[str, ...]:
+    """The paths that a run was said to depend on; none where nobody said."""
+    found = piece.get("covers")
+    return tuple(found) if isinstance(found, list) else ()
+
+
+def made(piece: dict[str, Json]) -> tuple[str, ...]:
+    """Files and folders that came while it ran and are in no commit: what a run leaves takes nothing back."""
+    found = piece.get("made")
+    return tuple(found) if isinstance(found, list) else ()
+
+
+def depends(piece: dict[str, Json], path: str) -> bool:
+    """True where what a run showed may depend on `path`: one that was named with it, else all but prose."""
+    if named := covers(piece):
+        return any(one in (".", path) or path.startswith(f"{one}/") for one in named)
+    name = path.rpartition("/")[2]
+    return not name.lower().endswith(PROSE) and name.partition(".txt")[0].upper() not in _PROSE_NAMES
+
+
+def _blobs(rows: Json) -> dict[str, Oid] | None:
+    if not isinstance(rows, list):
+        return None
+    held = [row for row in rows if isinstance(row, dict)]
+    return {str(row.get("path", "")): str(row.get("blob", "")) for row in held}

@@ -24,7 +24,13 @@ def add(common: str, said: bytes) -> int:
     lines = [b" ".join(row) + b"\n" for row in rows if len(row) == 2 and all(map(_is_oid, row))]
     if not lines:
         return 0
-    path = os.path.join(gitdir.state(common), NAME)
+    append(common, NAME, b"".join(lines))
+    return len(lines)
+
+
+def append(common: str, name: str, data: bytes) -> None:
+    """Add whole lines to a local file that stays within twice `KEPT` bytes; raises as `add` does."""
+    path = os.path.join(gitdir.state(common), name)
     gitdir.check_state(common)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
     fd = gitdir.open_own(path, flags)
@@ -35,10 +41,9 @@ def add(common: str, said: bytes) -> int:
             os.close(fd)
             fd = fresh
         # One write, so that two rebases at once do not mix their lines.
-        os.write(fd, b"".join(lines))
+        os.write(fd, data)
     finally:
         os.close(fd)
-    return len(lines)
 
 
 def _anew(path: str, fd: int, size: int) -> int:

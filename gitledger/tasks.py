@@ -189,10 +189,10 @@ def set_next(view: View, hand: Hand, key: Key, text: str) -> Draft:
     )
 
 
-def done(view: View, hand: Hand, key: Key, accept_unproven: str = "", stale: frozenset[str] = proof.FRESH) -> Draft:
+def done(view: View, hand: Hand, key: Key, accept_unproven: str = "", stale: proof.Stale = proof.FRESH) -> Draft:
     """A task finished: every criterion met with evidence, or a reason that is recorded and shows.
 
-    `stale` are the ids of evidence whose file has changed since.
+    `stale` are the ids of evidence that does not stand any more, with why.
     """
     task = view.need(key)
     unmet = [c for c in proof.criteria(task, stale) if not c.met]
@@ -200,7 +200,7 @@ def done(view: View, hand: Hand, key: Key, accept_unproven: str = "", stale: fro
     if accept_unproven:
         fields["accept_unproven"] = title(accept_unproven, "reason")
     elif unmet:
-        names = ", ".join(f"{c.name} ({c.state})" for c in unmet[:5])
+        names = ", ".join(f"{c.name} ({c.state}{': ' if c.why else ''}{c.why[:80]})" for c in unmet[:5])
         more = f" and {len(unmet) - 5} more" if len(unmet) > 5 else ""
         raise NotAllowed(
             f"{view.name(key)} has criteria without standing evidence: {names}{more}; add it with: gitledger task "

@@ -52,6 +52,16 @@ def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, check: bool = T
 
 
 # ── position ─────────────────────────────────────────────────────────────────────────────────
+def untracked(gitdir: GitDir, within: Sequence[str] = ()) -> list[str]:
+    """The untracked files that git does not ignore, a folder of nothing else as one, with a `/` behind it.
+
+    With folders to look `within`, every file in those by itself.
+    """
+    shown = ["--literal-pathspecs", "ls-files", "-z", "--others", "--exclude-standard"]
+    shown += ["--", *within] if within else ["--directory", "--no-empty-directory"]
+    return [os.fsdecode(path) for path in _ask(gitdir, *shown).out.split(b"\0") if path]
+
+
 class Look(NamedTuple):
     """Where a work tree stands, and the id of what each path that differs from HEAD holds, "" where it is gone.
 
@@ -178,6 +188,15 @@ def is_ancestor(gitdir: GitDir, a: Oid, b: Oid) -> bool | None:
     if code == 0:
         return True
     return False if code == 1 and not is_shallow(gitdir) else None
+
+
+def outside(gitdir: GitDir, commits: Sequence[Oid], head: Oid) -> set[Oid]:
+    """Those of `commits`, all of them here, that `head`'s history lacks; one that cannot be told counts as lacking."""
+    wanted = [_checked(oid) for oid in commits]
+    asked = "\n".join([*wanted, "^" + _checked(head)]).encode() + b"\n"
+    listed = set(_ask(gitdir, "rev-list", "--stdin", input=asked).line.split())
+    # rev-list goes by dates and may name too many where clocks disagree; never too few.
+    return {oid for oid in wanted if oid in listed and is_ancestor(gitdir, oid, head) is not True}
 
 
 def is_shallow(gitdir: GitDir) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitledger.commands import edited, json_option, opened, put, put_json, task_key, task_split, task_todo
+from gitledger.commands import edited, json_option, opened, put, put_json, task_key, task_split, task_todo, warn
 
 if TYPE_CHECKING:
     from gitledger.model import Draft, Key
@@ -94,8 +94,10 @@ def list_(
     ledger = opened(ctx)
     view = ledger.view()
     above = view.resolve(parent, layout.TASK, ledger.desk.writer.id) if parent else None
-    rows = []
+    rows, keys = [], []
     for key, row in view.walk(layout.TASK):
+        if row.get("depends") or row.get("parent"):
+            keys.append(key)
         if not (row["status"] in wanted if wanted else (everything or row["state"] == "open")):
             continue
         if area is not None and row["area"].casefold() != area.strip().casefold():
@@ -122,6 +124,9 @@ def list_(
         put("No such tasks. List all with: gitledger task list --all")
     else:
         put("No tasks. Add one with: gitledger task add TITLE")
+    if faults := relations.rings(view, keys):
+        more = f"; and {len(faults) - 1:,} more such" if len(faults) > 1 else ""
+        warn(f"{faults[0].where}: {faults[0].what}; to end it: {faults[0].mend}{more}")
 
 
 def _listed(row: dict[str, Any]) -> str:
@@ -270,14 +275,13 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 @click.pass_context
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
     """Finish a task. Its acceptance criteria must all have evidence."""
-    from gitledger import evidence as proofs
-    from gitledger import tasks, todo
+    from gitledger import checking, tasks, todo
 
     ledger = opened(ctx)
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, id)
-        stale = proofs.stale_ids(ledger.gitdir, view.need(key))
+        stale = checking.doubts(ledger, view.need(key))
         left = [one.name for one in todo.still_open(view.need(key))]
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         undone = f"; left undone: {', '.join(left[:5])}{more}" if left else ""
@@ -358,8 +362,12 @@ def edit(
 @command.command()
 @click.argument("id", required=False)
 @click.option("--run", "run_command", metavar="CMD", help="Run a command and record its exit status.")
+@click.option("--covers", multiple=True, metavar="PATH", help="What CMD depends on; by default all but prose.")
+@click.option("--junit", metavar="FILE", help="The JUnit XML that CMD writes; its counts are recorded too.")
+@click.option("--deadline", type=click.IntRange(1, 86_400), default=3600, show_default=True, help="Seconds for CMD.")
 @click.option("--commit", metavar="REV", help="A commit that shows it.")
-@click.option("--path", metavar="FILE", help="A file that shows it; its blob id is recorded.")
+@click.option("--path", "paths", multiple=True, metavar="FILE", help="A file that shows it, with its blob id; several.")
+@click.option("--candidate", metavar="R", help="A test result that was seen in a turn, such as r1; UNVERIFIED.")
 @click.option("--claim", metavar="TEXT", help="A claim without proof; shows as UNVERIFIED.")
 @click.option("--criterion", default="", metavar="C", help="The criterion it is for, such as c1.")
 @click.option("--completed", default="", metavar="TEXT", help="The completed work it shows.")
@@ -368,44 +376,50 @@ def evidence(
     ctx: click.Context,
     id: str | None,  # noqa: A002
     run_command: str | None,
+    covers: tuple[str, ...],
+    junit: str | None,
+    deadline: int,
     commit: str | None,
-    path: str | None,
+    paths: tuple[str, ...],
+    candidate: str | None,
     claim: str | None,
     criterion: str,
     completed: str,
 ) -> None:
-    """Record evidence for a task. A command with its exit status, a commit, a file, or a bare claim."""
-    from gitledger import evidence as proofs
-    from gitledger import tasks
-    from gitledger.errors import Usage
+    """Record evidence for a task. A command with its exit status, a commit, files, or a bare claim.
 
-    given = [x for x in (run_command, commit, path, claim) if x is not None]
-    if len(given) != 1:
-        raise Usage("give exactly one of --run, --commit, --path, --claim")
+    A command is run by the shell in the work tree's root. Exit code 1 where it failed, which is recorded too.
+    """
+    from gitledger import checking, tasks
+    from gitledger import evidence as proofs
+    from gitledger.errors import Usage
+    from gitledger.render.text import line
+
+    if [run_command is None, commit is None, not paths, candidate is None, claim is None].count(False) != 1:
+        raise Usage("give exactly one of --run, --commit, --path, --candidate, --claim")
+    if run_command is None and (covers or junit):
+        raise Usage("--covers and --junit say something of a command; give it with --run")
     ledger = opened(ctx)
     view = ledger.view()
     key = task_key(ledger, view, id)
     if criterion:  # before a long command runs for nothing
         tasks.find_item(view.need(key), "criteria", criterion, view.name(key))
+    if candidate is not None:
+        put(line(checking.take(ledger, key, candidate, criterion, completed)))
+        return
     if run_command is not None:
-        piece = proofs.run(ledger.gitdir, run_command, ledger.position(fingerprint=False))
+        named = proofs.covered(ledger.gitdir, covers)
+        piece = proofs.run(ledger.gitdir, run_command, ledger.look(), covers=named, junit=junit, deadline=deadline)
     elif commit is not None:
         piece = proofs.commit(ledger.gitdir, commit)
-    elif path is not None:
-        piece = proofs.path(ledger.gitdir, path)
+    elif paths:
+        piece = proofs.paths(ledger.gitdir, paths)
     else:
         piece = {"kind": "claim", "text": tasks.title(claim or "", "claim")}
+    from gitledger import proof
 
-    def build(view: View, hand: Hand) -> tuple[str, Draft]:
-        from gitledger import proof
-
-        draft = tasks.evidence(view, hand, key, piece, criterion, completed)
-        return f"{view.name(key)} {proof.state(piece)}: {proof.words(piece)}", draft
-
-    from gitledger.render.text import line
-
-    put(line(ledger.record(build)))
-    if piece.get("exit"):
+    put(line(checking.give(ledger, key, piece, criterion, completed)))
+    if proof.state(piece) == "failed":
         ctx.exit(1)
 
 
