@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "init": "Begin a ledger in this repository.",
     "status": "Show where the project stands.",
     "briefing": "Print what a starting session is given.",
+    "capsule": "Print what a single request is given.",
     "rollover": "Say what to do next: continue, checkpoint, fresh session or emergency.",
     "statusline": "Print one line: task, checkpoint, label, context, advice.",
     "task": "Add, start, prove and finish tasks.",

@@ -15,7 +15,21 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gitledger import codec, frame, gitcli, layout, lock, objects, packs, pins, reading, rewriting, transaction, wal
+from gitledger import (
+    codec,
+    frame,
+    fulltext,
+    gitcli,
+    layout,
+    lock,
+    objects,
+    packs,
+    pins,
+    reading,
+    rewriting,
+    transaction,
+    wal,
+)
 from gitledger.errors import BadData, LedgerError, NoLedger, NotAllowed
 from gitledger.model import Event, Finding, Key, Oid
 from gitledger.needle import Needle
@@ -178,12 +192,16 @@ def _local(desk: Desk, needle: Needle, *, dry: bool) -> tuple[tuple[tuple[str, i
                 data = f.read()
             if not needle.in_bytes(data):
                 continue
-            if os.path.dirname(path) == state and name in ("log", "log.1"):
+            if os.path.dirname(path) == state and name in fulltext.names(desk.home.name):
+                changed.append((path, 1))  # it goes whole, below: it is made anew when it is asked
+            elif os.path.dirname(path) == state and name in ("log", "log.1"):
                 changed.append((path, sum(needle.in_bytes(line) for line in data.splitlines())))
                 if not dry:
                     pins.write_private(path, needle.scrub_bytes(data))
             else:
                 others.append(path)
+    if not dry:
+        fulltext.forget(state, desk.home.name)  # whether or not its bytes tell: it holds words, and pages that are free
     return tuple(row for row in changed if row[1]), tuple(sorted(others))
 
 

@@ -43,6 +43,16 @@ class Briefing(NamedTuple):
     on_start: bool = True
 
 
+class Capsule(NamedTuple):
+    """How many tokens a capsule may have, by the estimate; whether a prompt is given what has changed since the last.
+
+    The least is what a capsule needs for what it never leaves out (`render.capsule`).
+    """
+
+    tokens: Annotated[int, Number(300, 100_000)] = 3_000
+    on_prompt: bool = False
+
+
 class Freshness(NamedTuple):
     """From which age on, in hours, a handover is no longer fresh, and when it is stale."""
 
@@ -105,6 +115,7 @@ class Config(NamedTuple):
 
     capture: Capture = Capture()
     briefing: Briefing = Briefing()
+    capsule: Capsule = Capsule()
     freshness: Freshness = Freshness()
     session: Session = Session()
     rollover: Rollover = Rollover()

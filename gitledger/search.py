@@ -41,17 +41,16 @@ def search(ledger: Ledger, view: View, text: str, faults: list[Finding], kinds: 
     words = text.casefold().split()
     if not words:
         raise BadData("there is nothing to search for; give a word")
-    read = reading.reader(ledger.desk.store.get, ledger.tip())
     for kind in KINDS:
         if kind in kinds:
-            for key, name, record in _records(ledger, view, read, kind, faults):
+            for key, name, record in records(ledger, view, kind, faults):
                 if hit := _hit(key, name, kind, record, words):
                     yield hit
 
 
-def _records(
-    ledger: Ledger, view: View, read: Read, kind: str, faults: list[Finding]
-) -> Iterator[tuple[Key, str, Record]]:
+def records(ledger: Ledger, view: View, kind: str, faults: list[Finding]) -> Iterator[tuple[Key, str, Record]]:
+    """Every record of one of KINDS with its name; what cannot be read is a fault, and left out."""
+    read = reading.reader(ledger.desk.store.get, ledger.tip())
     if kind == "project":
         groups: Iterator[_Group] = iter([(view, [(layout.PROJECT, layout.PROJECT)])])
     elif kind == "session":

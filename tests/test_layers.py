@@ -102,6 +102,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "examine",
             "firing",
             "folders",
+            "fulltext",
             "genesis",
             "githooks",
             "guidance",
@@ -128,7 +129,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "verify",
         }
     ),
-    frozenset({"allowance", "briefing", "capture", "clients", "config", "demo", "discover", "probe", "progress"}),
+    frozenset({"allowance", "briefing", "capsule", "capture", "clients", "config", "demo", "discover", "probe", "progress"}),
     frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
@@ -203,6 +204,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("reading", "ledger"): "a ledger is read through itself",
     ("reading", "transaction"): "what is pending is folded as a transaction would",
     ("search", "ledger"): "a ledger is searched through itself",
+    ("fulltext", "ledger"): "an index follows its ledger",
+    ("fulltext", "search"): "without an index the records are looked through as a search does",
+    ("purge", "fulltext"): "what a ledger forgets is in no index of it",
+    ("capsule", "briefing"): "a capsule says more of the moment that a briefing looks at",
     ("search", "reading"): "what is searched is read in the same way",
     ("authority", "verify"): "a briefing is checked by the same rules as everything else",
     ("audit", "ledger"): "a ledger is audited through itself",
