@@ -49,7 +49,7 @@ class Result(NamedTuple):
 
 def words(value: Json) -> str:
     """`pytest: 12 passed, 1 failed`, of a result as JSON; "" for what is none."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(value.get("tool"), str):
         return ""
     counts = {name: value.get(name) for name in ("passed", "failed", "skipped")}
     told = [f"{n:,} {name}" for name, n in counts.items() if type(n) is int and n > 0]
@@ -187,7 +187,7 @@ def _nextest(lines: list[str]) -> Result | None:
 _READERS: tuple[Callable[[list[str]], Result | None], ...] = (
     _pytest, _unittest, _jest, _vitest, _go, _cargo, _nextest,
 )  # fmt: skip
-_MARKS = (" in ", "Tests:", "Tests  ", "ok  \t", "FAIL\t", '"Action":', "test result: ", "Summary [")
+_MARKS = (" in ", "Tests", "ok  \t", "FAIL\t", '"Action":', "test result: ", "Summary [")
 
 
 def _counts(parts: list[str], places: dict[str, int | None]) -> tuple[int, int, int] | None:
