@@ -16,7 +16,7 @@ from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
 from gitledger.model import DETACHED, UNBORN, Field, Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
-from gitledger.render.briefing import ActiveTask, Briefing, Checkpoint, Handover, Waiting
+from gitledger.render.facts import ActiveTask, Briefing, Checkpoint, Finished, Handover, Waiting
 from gitledger.view import View
 
 T = TypeVar("T")
@@ -100,6 +100,7 @@ def survey(
             text = f"a compaction went through without one at {missing.get('at')}: {missing.get('reason')}"
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
+    found += _try(found, "proposer", lambda: _proposer(ledger), [])
     found += _try(found, "tasks", lambda: _of_task(view, key), []) if key else []
     withheld = _overtaken(record, chosen, choices, assessment) if record else ""
     facts = Briefing(
@@ -116,6 +117,8 @@ def survey(
         elsewhere=_elsewhere(view, choices, assessment),
         verified=_verified(whole, record, stale, here) if whole and record else (),
         stale=_stale(record, stale) if record else (),
+        candidates=tuple(proof.seen(one) for one in proof.candidates(record) if not one.taken) if record else (),
+        finished=None if key else _try(found, "tasks", lambda: _finished(ledger, view, here, believe), None),
         findings=tuple(found),
         checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, about, project), None),
         pending=len(ledger.pending),
@@ -157,6 +160,14 @@ def _synced(ledger: Ledger, view: View, tip: Oid) -> list[Finding]:
         )
         found.append(Finding("not pushed", state.remote or "remote", what, "push it: gitledger sync"))
     return found
+
+
+def _proposer(ledger: Ledger) -> list[Finding]:
+    if not ledger.desk.config.documenter.every_turns:
+        return []
+    from gitledger import proposerstate  # nobody without one pays for it
+
+    return proposerstate.standing(ledger.desk.home.state, ledger.desk.home.name, ledger.desk.config)
 
 
 def _try(found: list[Finding], where: str, ask: Callable[[], T], otherwise: T) -> T:
@@ -316,6 +327,15 @@ def _verified(whole: Record, record: Record, stale: proof.Stale, here: Position)
     if strange:
         rows.append(f"{strange:,} more by writers that are not trusted here, which shows nothing")
     return tuple(rows)
+
+
+def _finished(ledger: Ledger, view: View, here: Position, believe: Callable[[Record], Record]) -> Finished | None:
+    key = tasks.finished(view, ledger.desk.writer.id, here.worktree)
+    if key is None:
+        return None
+    whole = view.need(key)
+    known = believe(whole)
+    return Finished(view.name(key), _said(whole, known, "title"), _said(whole, known, "accept_unproven"))
 
 
 def _stale(record: Record, stale: proof.Stale) -> tuple[str, ...]:

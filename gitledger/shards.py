@@ -123,12 +123,14 @@ class Shards:
 
 
 def count_states(rows: Iterable[Row]) -> Counts:
-    """How many rows are open and closed, and how many have each status."""
+    """How many rows are open and closed, how many have each status, and how many are done without proof."""
     counts = {"open": 0, "closed": 0}
     for row in rows:
         counts[row["state"]] = counts.get(row["state"], 0) + 1
         if row["status"]:
             counts[f"status:{row['status']}"] = counts.get(f"status:{row['status']}", 0) + 1
+        if row.get("unproven"):
+            counts["unproven"] = counts.get("unproven", 0) + 1
     return counts
 
 

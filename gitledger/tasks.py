@@ -79,6 +79,16 @@ def active(view: View, writer: str, worktree: str) -> Key | None:
     return found[0] if len(found) == 1 else None
 
 
+def finished(view: View, writer: str, worktree: str) -> Key | None:
+    """The task that this work tree was at last, where that is done."""
+    here = view.record(layout.worktree_key(writer, worktree))
+    key = here.get("active") if here else None
+    if not isinstance(key, str) or layout.numbered(key) is None:
+        return None
+    record = view.record(key)
+    return key if record is not None and record.get("status") == "done" else None
+
+
 def next_action(task: Record) -> str:
     """The one next action; where none is recorded, the first to-do that is open, else the first criterion."""
     recorded = task.get("next", "")

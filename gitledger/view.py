@@ -321,6 +321,8 @@ def index_row(kind: Kind, record: Record) -> Row:
         # What the map of tasks needs; a key of another kind, which another writer may have set, leads nowhere.
         if layout.is_task(parent := record.text("parent")):
             row["parent"] = parent
+        if row["status"] == "done" and record.text("accept_unproven"):
+            row["unproven"] = True
         if depends := sorted(one["id"] for one in record.listed("depends") if one.get("live")):
             row["depends"] = [key for key in depends if layout.is_task(key)][:DEPENDS]
     return row

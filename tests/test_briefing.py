@@ -273,7 +273,7 @@ def test_what_does_not_fit_is_named_with_its_count_and_the_command_that_prints_i
     assert "Write the logout test" in text
     for name, rest in (
         ("verified state", "gitledger task show T-0007"),
-        ("STALE", "gitledger task show T-0007"),
+        ("STALE", "gitledger check T-0007"),
         ("handovers elsewhere", "gitledger handover explain"),
     ):
         assert f"{name} (400): {rest}" in text

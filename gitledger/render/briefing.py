@@ -17,6 +17,7 @@ from gitledger.render.facts import (
     ActiveTask,
     Briefing,
     Checkpoint,
+    Finished,
     Handover,
     Waiting,
     dirtiness,
@@ -84,7 +85,7 @@ def _parts(facts: Briefing) -> list[Part]:
     leads = facts.handover is not None and facts.handover.verdict.trusted and bool(facts.handover.next.strip())
     return [
         _title(facts),
-        *_task(facts.task, facts.handover if leads else None),
+        *_task(facts.task, facts.handover if leads else None, facts.finished),
         _blocked(facts),
         *_handover(facts),
         *_evidence(facts),
@@ -115,9 +116,19 @@ def _title(facts: Briefing) -> Part:
     )
 
 
-def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[Part]:
+def _finished(task: Finished | None) -> Iterator[str]:
     if task is None:
-        yield Part(("## No active task.",))
+        return
+    title = "" if task.title is None else f" {quoted(task.title, 120)}"
+    yield f"{task.name}{title} was finished here."
+    if task.unproven is None or task.unproven:
+        why = WITHHELD if task.unproven is None else quoted(task.unproven, 200)
+        yield f"It was accepted without proof: {why}"
+
+
+def _task(task: ActiveTask | None, handover: Handover | None, finished: Finished | None) -> Iterator[Part]:
+    if task is None:
+        yield Part(("## No active task.", *_finished(finished)))
         return
     show = f"gitledger task show {task.name}"
     status = "status withheld" if task.status is None else line(task.status, 20)
@@ -155,6 +166,7 @@ def _task(task: ActiveTask | None, handover: Handover | None) -> Iterator[Part]:
         ),
         tuple(
             f"- {line(c.name, 40)} {quoted(c.text, 200)} {c.state}{': ' + quoted(c.proof, 120) if c.proof else ''}"
+            f"{f' ({line(c.why, 120)})' if c.why else ''}"
             for c in still[:LISTED]
         ),
         len(still),
@@ -248,7 +260,13 @@ def _evidence(facts: Briefing) -> Iterator[Part]:
     yield Part((head,), rows, len(facts.verified), name="verified state", rest=show, rank=1)
     if facts.stale:
         rows = _lines(facts.stale)
-        yield Part(("STALE, to be checked again:",), rows, len(facts.stale), name="STALE", rest=show, rank=5)
+        rest = f"gitledger check {facts.task.name}" if facts.task else show
+        yield Part(("STALE, to be checked again:",), rows, len(facts.stale), name="STALE", rest=rest, rank=5)
+    if facts.candidates:
+        rows = _lines(facts.candidates)
+        rest = f"gitledger check {facts.task.name}" if facts.task else show
+        head = "Test results seen in a turn, not verified:"
+        yield Part((head,), rows, len(facts.candidates), name="test results seen", rest=rest, rank=1)
 
 
 def _needs(facts: Briefing) -> Part:

@@ -7,6 +7,7 @@ text that is None is there and withheld, because its writer is not trusted here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gitledger.model import Finding, Position, Verdict
 from gitledger.proof import Criterion
@@ -74,12 +75,21 @@ class Checkpoint:
     age: str
 
 
+class Finished(NamedTuple):
+    """The task that was finished here last; `unproven` is why it was accepted without proof, "" where it was proved."""
+
+    name: str
+    title: str | None
+    unproven: str | None = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Briefing:
     """All that a briefing or a status may say, as plain values.
 
     `waiting` holds the newest open blockers and questions, `waiting_total` how many there are. `elsewhere` are lines
-    on handovers of other branches, `verified` and `stale` lines on evidence, as the caller composed them. `pending`
+    on handovers of other branches, `verified`, `stale` and `candidates` lines on evidence, as the caller composed
+    them. `finished` is told where no task is active. `pending`
     counts events that are journalled but not yet in a commit.
     """
 
@@ -96,6 +106,8 @@ class Briefing:
     elsewhere: tuple[str, ...] = ()
     verified: tuple[str, ...] = ()
     stale: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    finished: Finished | None = None
     findings: tuple[Finding, ...] = ()
     checkpoint: Checkpoint | None = None
     pending: int = 0

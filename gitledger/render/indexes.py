@@ -33,7 +33,9 @@ def index(view: View) -> bytes:
     """INDEX.md: a map of the newest open tasks, by area with what each waits for, then where all of them are."""
     rows, total = view.open_rows(layout.TASK, SHOWN)
     counts: dict[str, int] = {}
+    unproven = 0
     for shard in view.shards(layout.TASK).values():
+        unproven += shard.get("unproven", 0)
         for name, n in shard.items():
             if name.startswith("status:"):
                 counts[name[7:]] = counts.get(name[7:], 0) + n
@@ -47,7 +49,7 @@ def index(view: View) -> bytes:
     for key, row in sorted(rows, key=lambda r: (r[1]["area"].casefold(), r[1]["area"], rank(r[1]["status"]))):
         areas.setdefault(row["area"], []).append(_task_line(view, key, row))
     listed = [
-        f"### {inline(area, 60) or 'No area'}\n\n" + "\n".join(lines)
+        f"**{inline(area, 60) or 'No area'}**\n\n" + "\n".join(lines)
         for area, lines in sorted(areas.items(), key=lambda one: not one[0])
     ]
     return page(
@@ -63,6 +65,7 @@ def index(view: View) -> bytes:
             "How many",
             table(("Status", "Tasks"), ((cell(s), f"{counts[s]:,}") for s in sorted(counts, key=rank))),
         ),
+        f"Accepted without proof: {unproven:,} of those that are done." if unproven else "",
         _where(view, layout.TASK, "All tasks"),
     )
 
@@ -107,7 +110,7 @@ def shard(kind: Kind, source: str, rows: Mapping[Key, Row], names: Mapping[Key, 
         lines.append(
             [
                 f'<a id="{anchor(key)}"></a>{_own_link(kind, source, names[key], row)}',
-                *([cell(row["status"])] if status else []),
+                *([cell(row["status"]) + (", without proof" if row.get("unproven") else "")] if status else []),
                 cell(row["title"]),
                 *([entry_link(source, row["task"]) if row["task"] else ""] if task else []),
                 day(row["at"]),

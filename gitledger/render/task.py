@@ -37,7 +37,9 @@ _REST = "[SOURCES.md](SOURCES.md)"
 _OTHERS = ("TASK.md", "STATE.md", "TODO.md", "SOURCES.md")
 _WORDS = {"TASK.md": "Task", "STATE.md": "State", "TODO.md": "To do", "SOURCES.md": "Sources"}
 _CLOSED = {"decision": "superseded", "blocker": "resolved", "question": "answered"}
-_RUN = re.compile(r"`(.*)` exited (\S+)\Z", re.DOTALL)
+_RUN = re.compile(r"`(.*)` exited ([0-9-]+(?:, [^`]*)?)\Z", re.DOTALL)
+_SEEN = 5
+"""Test results of turns that STATE.md shows, the newest."""
 _LINKED = {
     "decision": "Decisions",
     "blocker": "Blockers",
@@ -136,6 +138,7 @@ def _state(name: str, task: Record, link: Link, grown: str = "") -> tuple[str, i
         f"# {name} {inline(task.get('title', ''))}: state",
         joined(_status(task), _menu("STATE.md")),
         grown,
+        f"**Accepted without proof:** {inline(task.get('accept_unproven'))}" if task.get("accept_unproven") else "",
         inline(task.get("summary", "")),
         section("Next action", _next(task)),
         section("To do", few(steps, SHOWN, "[TODO.md](TODO.md)")),
@@ -144,6 +147,7 @@ def _state(name: str, task: Record, link: Link, grown: str = "") -> tuple[str, i
         section("Blockers", few(open_["blocker"], SHOWN, _REST), "*None.*"),
         section("Open questions", few(open_["question"], SHOWN, _REST), "*None.*"),
         section("Verified state", _verified(pieces[-SHOWN:]), "*No command, commit or file proves anything yet.*"),
+        section("Seen in turns, not verified", _candidates(task)),
         section(
             "Newest checkpoint",
             joined(link(checkpoint), when(task.get("checkpoint_at"))) if checkpoint else "*None yet.*",
@@ -235,7 +239,7 @@ def _next(task: Record) -> str:
 
 
 def _steps(task: Record) -> list[str]:
-    return [f"- [ ] {one.name} {inline(one.text)}" for one in todo.still_open(task)]
+    return [f"- [ ] {inline(one.name)} {inline(one.text)}" for one in todo.still_open(task)]
 
 
 def _todos(task: Record, link: Link) -> list[str]:
@@ -291,6 +295,12 @@ def _words(words: str) -> str:
     # A command as code, so that what people copy is what ran.
     run = _RUN.match(words)
     return f"{code(run[1])} exited {inline(run[2])}" if run else inline(words).replace("\\|", "|")
+
+
+def _candidates(task: Record) -> list[str]:
+    found = [one for one in proof.candidates(task) if not one.taken]
+    lines = [f"- {inline(one.name)} {code(one.command, 200)} printed {inline(one.text)} {when(one.at)}" for one in found]
+    return few(lines[:_SEEN], _SEEN, _REST)
 
 
 def _verified(pieces: Sequence[tuple[dict[str, Json], proof.State]]) -> str:
