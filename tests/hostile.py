@@ -189,9 +189,9 @@ TEXT_FIELDS = (
     "path", "blob", "commit", "objective", "last_prompt", "last_answer", "reason", "client", "client_session", "source",
     "task_name", "task_title", "number_name", "checkpoint_name", "missing", "previous", "by", "accept_unproven",
     "description", "name", "status", "kind", "at", "next_at", "done_at", "resolved_at", "answered_at",
-    "checkpoint_at", "slug", "uuid",
+    "checkpoint_at", "slug", "uuid", "split_from", "split_at", "moved",
 )  # fmt: skip
-ROW_LISTS = ("criteria", "evidence", "blockers", "questions", "decisions", "commits")
+ROW_LISTS = ("criteria", "todos", "evidence", "blockers", "questions", "decisions", "commits")
 TEXT_LISTS = ("state", "completed", "changed", "errors", "files")
 KEYS = tuple(
     layout.key_of(kind, 1, "aaaaaa")
@@ -275,6 +275,13 @@ def items(text: Json) -> dict[str, dict[str, dict[str, Json]]]:
         "evidence": {**pieces, "e9@aaaaaa": {"kind": "run", "exit": 0, "criterion": "c1@aaaaaa", "command": text}},
         "completed": {"d1@aaaaaa": told, name: {"text": text, "evidence": "e1@aaaaaa"}},
         "depends": {"T-0002@aaaaaa": told, name: told},
+        "todos": {
+            "t1@aaaaaa": told,
+            name: told,
+            "t2@aaaaaa": {**told, "done_at": text},
+            "t3@aaaaaa": {**told, "moved": text},
+            "t4@aaaaaa": {"dropped": True},
+        },
         "links": {**links, name: {"kind": "note", "title": text}, "D-0009@aaaaaa": {"kind": text, "title": text}},
         name: {name: {name: text}},
     }

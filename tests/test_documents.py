@@ -310,7 +310,7 @@ def everything(text: str) -> dict[str, bytes]:
             ),
             text,
         ),
-        **{name: [row] for name in ("criteria", "evidence", "blockers", "questions", "decisions", "commits")},
+        **{name: [row] for name in ("criteria", "todos", "evidence", "blockers", "questions", "decisions", "commits")},
         **{name: [text] for name in ("state", "completed", "changed", "errors")},
         "status": "active",
         "at": at,
@@ -323,9 +323,15 @@ def everything(text: str) -> dict[str, bytes]:
         f"{kind.letter}-0001@aaaaaa": {"kind": kind.word, "title": text, "open": True} for kind in layout.KINDS.values()
     }
     for key in ("T-0001", "D-0001", "B-0001", "Q-0001", "A-0001", "N-0001", "C-000001", "H-000001"):
-        items = {"criteria": item, "evidence": item, "completed": item, "links": links} if key == "T-0001" else {}
+        items = (
+            {"criteria": item, "todos": item, "evidence": item, "completed": item, "links": links}
+            if key == "T-0001"
+            else {}
+        )
         change = {name: value for name, value in told.items() if key[0] in "CH" or name not in ("evidence",)}
         me.say({f"{key}@aaaaaa": Change(dict(change), items)})
+    waits = {"depends": {"T-0001@aaaaaa": {"live": True, "title": text}}}
+    me.say({"T-0002@aaaaaa": Change({"title": text, "area": text, "slug": "", "at": at}, waits)})
     me.say({"project": Change({"title": text, "description": text, "goal": text}), "S-0123456789ab": Change(told)})
     return me.files
 

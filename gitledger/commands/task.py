@@ -276,13 +276,14 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
     """Finish a task. Its acceptance criteria must all have evidence."""
     from gitledger import checking, tasks, todo
+    from gitledger.render.text import line
 
     ledger = opened(ctx)
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         key = task_key(ledger, view, id)
         stale = checking.doubts(ledger, view.need(key))
-        left = [one.name for one in todo.still_open(view.need(key))]
+        left = [line(one.name, 40) for one in todo.still_open(view.need(key))]
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         undone = f"; left undone: {', '.join(left[:5])}{more}" if left else ""
         draft = tasks.done(view, hand, key, accept_unproven, stale)

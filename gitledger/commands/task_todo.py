@@ -33,7 +33,7 @@ def command(ctx: click.Context, words: tuple[str, ...], done: tuple[str, ...], d
     if not (new or done or drop):
         view = ledger.view()
         key = task_key(ledger, view, id_)
-        rows = [f"{one.name:<4} {line(one.text)}" for one in todo.still_open(view.need(key))]
+        rows = [f"{line(one.name):<4} {line(one.text)}" for one in todo.still_open(view.need(key))]
         put("\n".join(rows or [f"{view.name(key)} has no open to-do"]))
         return
 

@@ -299,7 +299,9 @@ def _words(words: str) -> str:
 
 def _candidates(task: Record) -> list[str]:
     found = [one for one in proof.candidates(task) if not one.taken]
-    lines = [f"- {inline(one.name)} {code(one.command, 200)} printed {inline(one.text)} {when(one.at)}" for one in found]
+    lines = [
+        f"- {inline(one.name)} {code(one.command, 200)} printed {inline(one.text)} {when(one.at)}" for one in found
+    ]
     return few(lines[:_SEEN], _SEEN, _REST)
 
 
