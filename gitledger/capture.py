@@ -37,7 +37,7 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
     """Log the event of `[-C PATH] [--ledger NAME] hook CLIENT EVENT` and return 0, whatever happens.
 
     None, before anything was read, says that these words are not for the fast path. `settle` is called with place,
-    ledger, client and payload once a turn of one of SETTLING is on disk.
+    ledger, client and payload once a turn is on disk, of one of SETTLING or where a proposer may be due.
     """
     request = _request(argv)
     if request is None:
@@ -72,7 +72,7 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
                 rewrites.add(found.common, whole)
         if cut:
             log(found.common, f"hook {client} {event}: the payload was cut at {LIMIT} bytes")
-        if settle and event == "turn" and client in SETTLING:
+        if settle and event == "turn" and (client in SETTLING or _proposing(found.common)):
             settle(found, name, client, payload)
     except (Exception, KeyboardInterrupt) as e:
         if found is not None:
@@ -177,6 +177,11 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
                 return rest[0], rest[1], folder, ledger
             return None
     return None
+
+
+def _proposing(common: str) -> bool:
+    # proposerstate leaves this mark, so that a clone without a proposer pays for one look.
+    return os.path.lexists(os.path.join(gitdir.state(common), "documenter"))
 
 
 def _cwd() -> str:

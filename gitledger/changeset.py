@@ -30,6 +30,7 @@ from gitledger.proposal import (
     Resolve,
     TaskAdd,
     TaskSet,
+    Todo,
     Update,
 )
 from gitledger.tasks import Hand
@@ -37,22 +38,28 @@ from gitledger.transaction import Plan
 from gitledger.view import View
 
 
-def checkpoint(ledger: Ledger, data: bytes, reason: str) -> Pointer:
+def checkpoint(ledger: Ledger, data: bytes, reason: str, session: Key | None = None) -> Pointer:
     """Apply the change set in `data` with one checkpoint; BadChangeSet names every fault, Blocked what failed.
 
-    Whatever is raised, nothing was applied.
+    Whatever is raised, nothing was applied. `session` is whose it is; None for the one that is open here.
     """
     proposed = schema.read_change_set(data)
 
+    def of(view: View) -> Hand:
+        hand = ledger.hand(session)
+        return replace(hand, session=session or sessions.current(view, hand))
+
     def build(view: View) -> Plan:
-        hand = ledger.hand()
-        hand = replace(hand, session=sessions.current(view, hand))
+        hand = of(view)
         drafts, told, scratch = checked(ledger, view, hand, proposed)
         facts = ledger.facts(scratch)
         key, made = derive.checkpoint(scratch, hand, facts, reason=reason, session=hand.session, told=told)
         body = derive.capsule(made.records[key].set)
         return Plan("checkpoint", (*drafts, made), derive.subject(scratch, key, made), body, facts.position)
 
+    # Before the lock too: what is refused touches no file at all. Under it the ledger may be another one by then.
+    before = ledger.view()
+    checked(ledger, before, of(before), proposed)
     try:
         return ledger.make(build)
     except Blocked as e:
@@ -66,7 +73,7 @@ def checked(ledger: Ledger, view: View, hand: Hand, proposed: ChangeSet) -> tupl
 
     Raises BadChangeSet with every update that the ledger does not take.
     """
-    trial = _Trial(ledger, view.fork(), hand, tasks.active(view, hand.writer, hand.worktree))
+    trial = _Trial(ledger, view.fork(), hand)
     tip = ledger.tip()
     digest = f"{ledger.desk.store.algorithm}:{tip}"
     if proposed.source_digest not in (tip, digest):
@@ -95,7 +102,6 @@ class _Trial:
     ledger: Ledger
     view: View
     hand: Hand
-    before: Key | None
     at: str = ""
     drafts: list[Draft] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -127,6 +133,10 @@ class _Trial:
         """The task that a field names."""
         return self.key(name, text or "", layout.TASK)
 
+    def several(self, name: str, texts: tuple[str, ...]) -> tuple[Key, ...]:
+        """The tasks that a list names."""
+        return tuple(self.task(f"{name}[{n}]", text) for n, text in enumerate(texts))
+
     def about(self, text: str | None) -> Key | None:
         """The task that an update is about: the named one, the active one, or none for `-`."""
         if text == "-":
@@ -134,11 +144,8 @@ class _Trial:
         return self.task("task", text) if text else self.current()
 
     def current(self) -> Key | None:
-        """The task that this is about: the active one, or the one that was, where it now is only blocked."""
-        active = tasks.active(self.view, self.hand.writer, self.hand.worktree)
-        if active is None and self.before and self.view.need(self.before).get("status") == "blocked":
-            return self.before
-        return active
+        """The task that this is about: the one that this work tree is at, blocked or not."""
+        return tasks.active(self.view, self.hand.writer, self.hand.worktree)
 
     def piece(self, told: Evidence) -> dict[str, Json]:
         """A piece of evidence as far as this machine can see it itself."""
@@ -149,7 +156,7 @@ class _Trial:
             if told.path:
                 return evidence.path(gitdir, os.path.join(gitdir.top, told.path))
         except LedgerError as e:
-            raise _Refused(f"{self.at}.evidence: {e}") from e
+            raise _Refused(f"{self.at}.evidence.{'commit' if told.commit else 'path'}: {e}") from e
         return {"kind": "claim", "text": f"{told.command} exited {told.exit}", "command": told.command}
 
 
@@ -165,10 +172,14 @@ def _events(trial: _Trial, update: Update) -> list[Draft]:
             return _task_add(trial, update)
         case TaskSet():
             return _task_set(trial, update)
+        case Todo():
+            key = trial.task("task", update.task)
+            return [tasks.set_todos(view, hand, key, new=update.add, done=update.done, drop=update.drop)]
         case Complete():
             return _complete(trial, update)
         case Decide():
-            return [entries.decide(view, hand, update.title, update.why, trial.about(update.task), None)[1]]
+            old = trial.key("supersedes", update.supersedes, layout.DECISION) if update.supersedes else None
+            return [entries.decide(view, hand, update.title, update.why, trial.about(update.task), old)[1]]
         case Blocker():
             return [entries.block(view, hand, update.text, trial.task("task", update.task))[1]]
         case Resolve():
@@ -194,6 +205,8 @@ def _task_add(trial: _Trial, told: TaskAdd) -> list[Draft]:
         accept=told.accept,
         area=told.area,
         parent=parent,
+        depends=trial.several("depends", told.depends),
+        todos=told.todos,
         status="discovered",
     )
     return [draft]
@@ -205,31 +218,38 @@ def _task_set(trial: _Trial, told: TaskSet) -> list[Draft]:
     fields = {name: text for name in names if (text := getattr(told, name)) is not None}
     if told.next is not None and told.status in ("done", "dropped"):
         raise _Refused(f"{trial.at}.next: a task that is {told.status} has no next action; leave one of them out")
+    parent = trial.task("parent", told.parent) if told.parent else told.parent
+    depends, undepend = trial.several("depends", told.depends), trial.several("undepend", told.undepend)
 
     # Each on top of those before: what was finished takes a next action once it is open again.
     if told.status in ("active", "planned"):
         trial.apply(_moved(trial, key, told.status))
-    if fields:
-        trial.apply([tasks.edit(trial.view, trial.hand, key, fields=fields)])
+    if fields or told.accept or parent is not None or depends or undepend:
+        place = {"accept": told.accept, "depends": depends, "undepend": undepend}
+        trial.apply([tasks.edit(trial.view, trial.hand, key, fields=fields, parent=parent, **place)])
     if told.next is not None:
         trial.apply([tasks.set_next(trial.view, trial.hand, key, told.next)])
     return [] if told.status in (None, "active", "planned") else _moved(trial, key, told.status)
 
 
 def _moved(trial: _Trial, key: Key, status: str) -> list[Draft]:
-    if status == "active":
-        return _activate(trial, key)
-    if status == "done":
-        stale = evidence.stale_ids(trial.ledger.gitdir, trial.view.need(key))
-        return [tasks.done(trial.view, trial.hand, key, stale=stale)]
-    return [tasks.move(trial.view, trial.hand, key, status)]
+    try:
+        if status == "active":
+            return _activate(trial, key)
+        if status == "done":
+            stale = trial.ledger.stale(trial.view.need(key))
+            return [tasks.done(trial.view, trial.hand, key, stale=stale)]
+        return [tasks.move(trial.view, trial.hand, key, status)]
+    except NotAllowed as e:
+        raise _Refused(f"{trial.at}.status: {e}") from e
 
 
 def _activate(trial: _Trial, key: Key) -> list[Draft]:
     view, hand = trial.view, trial.hand
     active = tasks.active(view, hand.writer, hand.worktree)
     if active == key:
-        return []
+        blocked = view.need(key).get("status") == "blocked"
+        return [tasks.unblock(view, hand, key)[1]] if blocked else []
     if active:
         name = view.name(active)
         raise NotAllowed(
@@ -244,6 +264,11 @@ def _complete(trial: _Trial, told: Complete) -> list[Draft]:
     if told.evidence is None:
         return [tasks.edit(trial.view, trial.hand, key, fields={}, completed=(told.text,))]
     piece = trial.piece(told.evidence)
+    if told.evidence.criterion:
+        try:
+            tasks.find_item(trial.view.need(key), "criteria", told.evidence.criterion, trial.view.name(key))
+        except LedgerError as e:
+            raise _Refused(f"{trial.at}.evidence.criterion: {e}") from e
     return [tasks.evidence(trial.view, trial.hand, key, piece, told.evidence.criterion, told.text)]
 
 

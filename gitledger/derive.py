@@ -6,16 +6,21 @@ names and texts as they stand now, not references to what may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 
-from gitledger import layout, proof, tasks
+from gitledger import episode, layout, proof, tasks, todo
+from gitledger.episode import Recalled
 from gitledger.layout import Kind
 from gitledger.model import Change, Draft, Json, Key, Oid, Position, Record
 from gitledger.redact import Clean, redact, shortened
 from gitledger.tasks import Hand
 from gitledger.view import View
 
+NAMED = 5
+"""How many paths one sentence names."""
+SAID = 200
+"""Characters of the last answer that stand in the state; its section holds what was kept of it."""
 LISTED = 20
 """How many commits, files, decisions and the like one body lists; beyond that it says how many it leaves out."""
 
@@ -25,25 +30,31 @@ class Facts:
     """What git says at this moment, whoever did it.
 
     `commits` are those that HEAD has and `since`, the head of this work tree's previous checkpoint, had not; `changed`
-    the paths that differ between the two. `stale` are (task, evidence id) whose file has changed since.
+    the paths that differ between the two. `stale` has (task, evidence id) of what does not stand any more, with why.
+    `uncommitted` are paths that differ from HEAD, where that can be told.
     """
 
     position: Position
     commits: tuple[tuple[Oid, str], ...] = ()
     changed: tuple[str, ...] = ()
     since: Oid = ""
-    stale: frozenset[tuple[Key, str]] = frozenset()
+    stale: Mapping[tuple[Key, str], str] = field(default_factory=dict)
+    uncommitted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a person or a validated change set says in place of what would be derived; "" derives it."""
+    """What a person or a validated change set says in place of what would be derived; "" derives it.
+
+    `unproposed` says why no proposal was accepted, where one was asked for.
+    """
 
     summary: str = ""
     next: str = ""
     objective: str = ""
     task: Key | None = None
     derived: bool = True
+    unproposed: str = ""
 
 
 def checkpoint(
@@ -68,6 +79,8 @@ def checkpoint(
         "previous": view.name(previous) if previous else "",
         "derived": told.derived,
     }
+    if told.unproposed:
+        fields["unproposed"] = shortened(redact(" ".join(told.unproposed.split())), 400)
     project = view.record(layout.PROJECT)
     missing = project.get("missing") if project else None
     if isinstance(missing, dict):
@@ -143,18 +156,24 @@ def capsule(fields: dict[str, Json]) -> tuple[Clean, ...]:
 
 def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key | None, told: Told) -> dict[str, Json]:
     record = view.need(task) if task else Record("")
-    episode = view.record(session) if session else None
-    stale = frozenset(item for key, item in facts.stale if key == task)
+    past = episode.recalled(view.record(session) if session else None)
+    stale = {item: why for (key, item), why in facts.stale.items() if key == task}
     criteria = proof.criteria(record, stale)
     linked = [row for row in record.listed("links") if row.get("open")]
-    state = _state(record, criteria, told)
+    state = [*_state(record, criteria, facts, past, told), *([] if task else _finished(view, hand))]
     completed = [row.get("text", "") for row in record.listed("completed")]
-    evidence = [{"text": proof.words(piece), "state": shown} for piece, shown in proof.states(record, stale)]
+    evidence = [
+        {"text": proof.words(piece) + (f" ({stale[piece['id']]})" if shown == "STALE" else ""), "state": shown}
+        for piece, shown in proof.states(record, stale)
+    ]
+    candidates = [proof.seen(one) for one in proof.candidates(record) if not one.taken]
     decisions = [
         {"id": view.name(row["id"]), "title": row.get("title", "")} for row in linked if row.get("kind") == "decision"
     ]
     blockers, questions = _open(view, layout.BLOCKER, linked), _open(view, layout.QUESTION, linked)
+    steps = todo.still_open(record)
     sizes = {
+        "todos": len(steps),
         "completed": len(completed),
         "evidence": len(evidence),
         "decisions": len(decisions),
@@ -162,10 +181,12 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
         "questions": questions[1],
         "commits": len(facts.commits),
     }
-    objective = told.objective or record.get("goal") or record.get("title") or ""
-    next_action = told.next or (tasks.next_action(record) if task else "")
+    opening = past.asked[0] if past.asked else ""
+    objective = told.objective or record.get("goal") or record.get("title") or opening
+    next_action = told.next or (tasks.next_action(record) if task else "") or _following(past)
+    title = told.summary or (tasks.next_action(record) if task else "") or record.get("title") or opening
     return {
-        "title": shortened(redact(told.summary or next_action or record.get("title") or "project state"), 120),
+        "title": shortened(redact(title or next_action or "project state"), 120),
         "task": task,
         "task_name": view.name(task) if task else "",
         "task_title": record.get("title", ""),
@@ -179,7 +200,9 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
         "state": state,
         "completed": completed[-LISTED:],
         "criteria": [{"text": c.text, "met": c.met, "proof": c.proof or c.state} for c in criteria],
+        "todos": [{"id": one.name, "text": one.text} for one in steps[:LISTED]],
         "evidence": evidence[-LISTED:],
+        "candidates": candidates[:LISTED],
         "blockers": blockers[0],
         "questions": questions[0],
         "decisions": decisions[-LISTED:],
@@ -187,13 +210,31 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
         "changed": _listed(facts.changed),
         "since": facts.since,
         "left_out": {name: size - LISTED for name, size in sizes.items() if size > LISTED},
-        "last_prompt": episode.get("last_prompt", "") if episode else "",
-        "last_answer": episode.get("last_answer", "") if episode else "",
-        "errors": (episode.get("errors", []) if episode else [])[-5:],
+        "uncommitted": _listed(facts.uncommitted),
+        "turns": past.turns,
+        "asked": list(past.asked),
+        "ran": [one.value() for one in past.ran],
+        "files": _listed(past.files),
+        "last_prompt": past.prompt,
+        "last_answer": past.answer,
+        "errors": list(past.failing())[-5:],
     }
 
 
-def _state(task: Record, criteria: list[proof.Criterion], told: Told) -> list[str]:
+def _finished(view: View, hand: Hand) -> list[str]:
+    """That the task which this work tree was at is done, and what was accepted of it without proof."""
+    key = tasks.finished(view, hand.writer, hand.worktree)
+    if key is None:
+        return []
+    record = view.need(key)
+    unproven = record.text("accept_unproven")
+    return [
+        f"{view.name(key)} is done: {record.text('title')}",
+        *([f"{view.name(key)} was accepted without proof: {unproven}"] if unproven else []),
+    ]
+
+
+def _state(task: Record, criteria: list[proof.Criterion], facts: Facts, past: Recalled, told: Told) -> list[str]:
     lines = [told.summary] if told.summary else []
     if task.get("summary"):
         lines.append(task.get("summary"))
@@ -202,10 +243,51 @@ def _state(task: Record, criteria: list[proof.Criterion], told: Told) -> list[st
     if criteria:
         met = sum(c.met for c in criteria)
         lines.append(f"{met} of {len(criteria)} acceptance criteria met.")
+    steps = [one for one in todo.todos(task) if one.state in ("open", "done")]
+    if steps:
+        lines.append(f"{sum(one.state == 'done' for one in steps)} of {len(steps)} to-dos done.")
     lines += [f"Done: {row.get('text', '')}" for row in task.listed("completed")[-5:]]
     if task.get("accept_unproven"):
         lines.append(f"Accepted unproven: {task.get('accept_unproven')}")
+    return [*lines, *_doing(facts, past), *([] if lines else _last_words(past))]
+
+
+def _doing(facts: Facts, past: Recalled) -> list[str]:
+    """What the session did and where that left the repository, in a few lines."""
+    lines = []
+    if past.turns:
+        turns = "1 turn" if past.turns == 1 else f"{past.turns:,} turns"
+        files = f" changed {_few(past.files)}" if past.files else " changed no file that it named"
+        lines.append(f"This session ({past.client}, {turns}){files}.")
+    tests = [one for one in past.ran if one.tests]
+    lines += [f"Tests {one.tests}: `{one.command}` {episode.status(one)}." for one in tests[-2:]]
+    if facts.uncommitted:
+        lines.append(f"Not committed: {_few(facts.uncommitted)}.")
+    elif facts.position.dirty:
+        lines.append(f"{facts.position.dirty:,} paths are not committed.")
+    if past.unanswered:
+        lines.append("The last request was cut off before its turn ended.")
     return lines
+
+
+def _last_words(past: Recalled) -> list[str]:
+    # Where no task says where things stand, what the client said last does.
+    return [f"Said last: {shortened(episode.one_line(past.answer), SAID)}"] if past.answer else []
+
+
+def _following(past: Recalled) -> str:
+    """What follows from the session alone, where nobody recorded a next action; "" where nothing does."""
+    if past.unanswered:
+        return f"Finish the last request, which was cut off: {episode.one_line(past.prompt)}"
+    if past.ran and past.ran[-1].tests == "failed":
+        return f"Make `{past.ran[-1].command}` pass: it {episode.status(past.ran[-1])}"
+    return ""
+
+
+def _few(names: tuple[str, ...]) -> str:
+    """`a.py, b.py and 3 more`, with how many there are where one does not see it."""
+    more = len(names) - NAMED
+    return f"{', '.join(names[:NAMED])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _open(view: View, kind: Kind, linked: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], int]:

@@ -69,13 +69,22 @@ def take(client: str, event: str, path: str = ".", ledger: str | None = None) ->
 
 
 def settle(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None:
-    """Make the checkpoint of a turn's end; whatever goes wrong is one line in the log, and the next one makes it."""
-    from gitledger import discover
+    """Do what a turn's end leaves to be done behind it: a checkpoint, a proposer to be asked.
+
+    Whatever goes wrong is one line in the log, and the next turn's end tries again.
+    """
+    from gitledger import discover, documenter, layout
     from gitledger.clients import events
 
     try:
-        said, _ = clients.adapter(client).translate("turn", payload)
-        events.settle(discover.open(found.top or found.common, ledger=name), client, said)
+        adapter = clients.adapter(client)
+        said, _ = adapter.translate("turn", payload)
+        ledger = discover.open(found.top or found.common, ledger=name)
+        try:
+            if adapter.SETTLES:
+                events.settle(ledger, client, said)
+        finally:
+            documenter.behind(ledger, layout.session_key(client, said.session_id))
     except Exception as e:
         capture.log(found.common, f"hook {client} turn: no checkpoint: {type(e).__name__}: {e}")
 

@@ -15,6 +15,10 @@ Id: TypeAlias = Annotated[str, Text(1, 100)]
 Title: TypeAlias = Annotated[str, Text(1, 200)]
 Body: TypeAlias = Annotated[str, Text(1, 4_000)]
 Optional: TypeAlias = Annotated[str, Text(0, 4_000)]
+Titles: TypeAlias = Annotated[tuple[Title, ...], Text(0, 50)]
+Ids: TypeAlias = Annotated[tuple[Id, ...], Text(0, 50)]
+Items: TypeAlias = Annotated[tuple[Annotated[str, Text(1, 100)], ...], Text(0, 50)]
+"""Items of a task as people name them: `t2`, or `t2@k3f9c2`."""
 
 
 class _Closed:
@@ -46,14 +50,19 @@ class TaskAdd(_Closed):
     op: Literal["task_add"]
     title: Title
     goal: Optional = ""
-    accept: Annotated[tuple[Title, ...], Text(0, 50)] = ()
+    accept: Titles = ()
+    todos: Titles = ()
     area: Annotated[str, Text(0, 200)] = ""
     parent: Id | None = None
+    depends: Ids = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSet(_Closed):
-    """Fields of a task set anew; None leaves a field as it is."""
+    """Fields of a task set anew; None leaves a field as it is, and `parent` "" takes the task out of the one it is in.
+
+    Criteria are added only: to drop one, or to accept a task unproven, is a person's to say.
+    """
 
     op: Literal["task_set"]
     task: Id
@@ -65,11 +74,31 @@ class TaskSet(_Closed):
     summary: Annotated[str, Text(0, 200)] | None = None
     next: Body | None = None
     status: Literal["discovered", "planned", "active", "blocked", "done", "dropped"] | None = None
+    accept: Titles = ()
+    parent: Annotated[str, Text(0, 100)] | None = None
+    depends: Ids = ()
+    undepend: Ids = ()
 
     def __post_init__(self) -> None:
         fields = (self.title, self.goal, self.scope, self.non_goals, self.area, self.summary, self.next, self.status)
-        if all(field is None for field in fields):
+        lists = (self.accept, self.depends, self.undepend)
+        if all(field is None for field in (*fields, self.parent)) and not any(lists):
             raise ValueError("sets nothing; name a field besides op and task")
+
+
+@dataclass(frozen=True, slots=True)
+class Todo(_Closed):
+    """To-dos of a task added, done, dropped; one that is closed stays so."""
+
+    op: Literal["todo"]
+    task: Id
+    add: Titles = ()
+    done: Items = ()
+    drop: Items = ()
+
+    def __post_init__(self) -> None:
+        if not (self.add or self.done or self.drop):
+            raise ValueError("changes nothing; name what to add, what is done, or what to drop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +113,13 @@ class Complete(_Closed):
 
 @dataclass(frozen=True, slots=True)
 class Decide(_Closed):
-    """A decision, and why."""
+    """A decision, and why; the one that it supersedes stays, marked."""
 
     op: Literal["decide"]
     title: Title
     why: Body
     task: Id | None = None
+    supersedes: Id | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +178,7 @@ class Note(_Closed):
 
 
 Update: TypeAlias = Annotated[
-    TaskAdd | TaskSet | Complete | Decide | Blocker | Resolve | Question | Answer | Artifact | Note, Tagged("op")
+    TaskAdd | TaskSet | Todo | Complete | Decide | Blocker | Resolve | Question | Answer | Artifact | Note, Tagged("op")
 ]
 
 

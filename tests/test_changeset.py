@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from gitledger import audit, changeset, cli, entries, layout, reading, signing, tasks
+from gitledger import audit, changeset, cli, entries, layout, proof, reading, signing, tasks, todo
 from gitledger.errors import BadData, Blocked, IOFailed
 from gitledger.ledger import Ledger, Pointer
 from gitledger.model import Key
@@ -142,15 +144,15 @@ def test_every_error_is_named_with_its_place_and_nothing_is_applied(repo: Repo) 
     places = [error.partition(": ")[0] for error in errors]
     assert places == [
         "ledger_updates[1].task",
-        "ledger_updates[2]",
-        "ledger_updates[3].evidence",
-        "ledger_updates[4].evidence",
-        "ledger_updates[5]",
+        "ledger_updates[2].status",
+        "ledger_updates[3].evidence.commit",
+        "ledger_updates[4].evidence.path",
+        "ledger_updates[5].evidence.criterion",
         "ledger_updates[6].blocker",
         "ledger_updates[7].question",
         "ledger_updates[8].path",
         "ledger_updates[9].parent",
-        "ledger_updates[10]",
+        "ledger_updates[10].status",
         "active_task",
     ]
 
@@ -189,8 +191,6 @@ def test_a_command_that_a_model_says_it_ran_proves_nothing(repo: Repo) -> None:
     book, key = at_work(repo)
     ran = {"command": "pytest", "exit": 0, "criterion": "c1"}
     apply(book, {"op": "complete", "task": "T-0001", "text": "Tests pass", "evidence": ran})
-    from gitledger import proof
-
     task = again(repo).view().need(key)
     assert [c.state for c in proof.criteria(task)] == ["UNVERIFIED", "open"]
     assert refused(repo, book, {"op": "task_set", "task": "T-0001", "status": "done"})
@@ -227,6 +227,89 @@ def test_a_change_set_never_takes_the_active_task_s_place(repo: Repo) -> None:
     assert apply(book, active_task="T-0001").task == "T-0001"
 
 
+def test_to_dos_dependencies_and_decisions_that_supersede_are_the_steps_that_commands_take(repo: Repo) -> None:
+    book, key = at_work(repo)
+    old = do(book, entries.decide, "Sessions in memory", "Quick", key, None)
+    apply(
+        book,
+        {"op": "task_add", "title": "The server", "todos": ["rent it", "name it"]},
+        {"op": "task_add", "title": "The client", "depends": ["T-0002"], "parent": "T-0001"},
+        {"op": "task_set", "task": "T-0001", "accept": ["is fast"], "depends": ["T-0002"]},
+        {"op": "todo", "task": "T-0002", "add": ["open the port"], "done": ["t1"], "drop": ["2"]},
+        {"op": "decide", "title": "Sessions in cookies", "why": "No state", "supersedes": "D-0002"},
+        {"op": "task_set", "task": "T-0003", "parent": ""},
+    )
+    view = again(repo).view()
+    server, client = view.resolve("T-0002"), view.resolve("T-0003")
+    assert [(one.text, one.state) for one in todo.todos(view.need(server))] == [
+        ("rent it", "done"),
+        ("name it", "dropped"),
+        ("open the port", "open"),
+    ]
+    assert [row["id"] for row in view.need(client).listed("depends")] == [server]
+    assert view.need(client).get("parent") == ""
+    assert [c.text for c in proof.criteria(view.need(key))] == ["logs in", "logs out", "is fast"]
+    assert view.need(str(old)).get("status") == "superseded"
+    errors = refused(
+        repo,
+        book,
+        {"op": "task_set", "task": "T-0002", "depends": ["T-0001"]},
+        {"op": "task_set", "task": "T-0001", "undepend": ["T-0003"]},
+        {"op": "task_set", "task": "T-0001", "depends": ["T-0002", "T-0099"]},
+        {"op": "todo", "task": "T-0002", "done": ["t1"]},
+        {"op": "todo", "task": "T-0002", "drop": ["t9"]},
+        {"op": "decide", "title": "x", "why": "y", "supersedes": "D-0002"},
+        {"op": "decide", "title": "x", "why": "y", "supersedes": "T-0001"},
+    )
+    assert [error.partition(": ")[0] for error in errors] == [
+        "ledger_updates[0]",
+        "ledger_updates[1]",
+        "ledger_updates[2].depends[1]",
+        "ledger_updates[3]",
+        "ledger_updates[4]",
+        "ledger_updates[5]",
+        "ledger_updates[6].supersedes",
+    ]
+    assert "waits for it already" in errors[0]
+    assert "is done already" in errors[3]
+
+
+def test_a_blocked_task_is_taken_up_again_where_it_was_the_active_one(repo: Repo) -> None:
+    book, key = at_work(repo)
+    made = apply(book, {"op": "blocker", "task": "T-0001", "text": "No server"}, next_action="Rent one")
+    assert (made.task, made.next) == ("T-0001", "Rent one")
+    assert again(repo).view().need(key).get("status") == "blocked"
+    apply(book, {"op": "resolve", "blocker": "B-0001", "text": "rented"}, active_task="T-0001")
+    assert again(repo).view().need(key).get("status") == "active"
+    apply(book, {"op": "task_set", "task": "T-0001", "status": "blocked"})
+    apply(book, {"op": "task_set", "task": "T-0001", "status": "active"})
+    assert again(repo).view().need(key).get("status") == "active"
+
+
+def test_a_task_whose_proof_is_stale_is_not_done(repo: Repo) -> None:
+    book, key = at_work(repo)
+    repo.write({"login.py": "pass\n"})
+    proven = [
+        {"op": "complete", "task": "T-0001", "text": "x", "evidence": {"path": "login.py", "criterion": one}}
+        for one in ("c1", "c2")
+    ]
+    apply(book, *proven)
+    repo.write({"login.py": "fail\n"})
+    errors = refused(repo, book, {"op": "task_set", "task": "T-0001", "status": "done"})
+    assert errors[0].startswith("ledger_updates[0].status: T-0001 has criteria without standing evidence: c1 (STALE")
+    apply(book, *proven, {"op": "task_set", "task": "T-0001", "status": "done"})
+    assert again(repo).view().need(key).get("status") == "done"
+
+
+@pytest.mark.parametrize(
+    "surplus", [{"accept_unproven": "good enough"}, {"drop": ["c1"]}, {"drop_criteria": ["c1"]}, {"met": True}]
+)
+def test_what_is_a_persons_to_say_is_no_part_of_a_change_set(repo: Repo, surplus: dict[str, Any]) -> None:
+    book, _ = at_work(repo)
+    errors = refused(repo, book, {"op": "task_set", "task": "T-0001", "status": "done", **surplus})
+    assert errors == (f"ledger_updates[0].{next(iter(surplus))}: unknown key",)
+
+
 def test_a_finished_task_takes_a_next_action_only_when_it_is_open_again(repo: Repo) -> None:
     book, key = at_work(repo)
     do(book, tasks.done, key, "good enough")
@@ -260,6 +343,51 @@ def test_secrets_in_a_change_set_are_redacted(repo: Repo) -> None:
     for path in repo.git("ls-tree", "-r", "--name-only", "ledger/main").split("\n"):
         assert key not in repo.git("show", f"ledger/main:{path}"), path
     assert list(audit.fsck(again(repo))) == []
+
+
+# ── whatever is refused ──────────────────────────────────────────────────────────────────────
+WORDS = st.sampled_from(["T-0001", "T-0002", "T-0099", "D-0001", "B-0001", "c1", "t1", "-", "", "x", "\0", "a\nb"])
+OIDS = st.sampled_from(["f" * 40, "HEAD", "nothing", ""])
+PATHS = st.sampled_from(["README.md", "../outside", "/etc/passwd", "no-such-file", ".git/config"])
+STATES = st.sampled_from(["discovered", "planned", "active", "blocked", "done", "dropped", "finished"])
+PROOF = st.fixed_dictionaries({}, optional={"commit": OIDS, "path": PATHS, "criterion": WORDS, "command": WORDS})
+FIELDS: dict[str, st.SearchStrategy[Any]] = {
+    "task": WORDS, "title": WORDS, "text": WORDS, "why": WORDS, "status": STATES, "evidence": PROOF, "path": PATHS,
+    "parent": WORDS, "depends": st.lists(WORDS, max_size=2), "supersedes": WORDS, "blocker": WORDS, "question": WORDS,
+    "add": st.lists(WORDS, max_size=2), "done": st.lists(WORDS, max_size=2), "next": WORDS, "surplus": WORDS,
+}  # fmt: skip
+OPS = st.sampled_from(
+    ["task_add", "task_set", "todo", "complete", "decide", "blocker", "resolve", "question", "answer", "artifact"]
+)
+UPDATES: st.SearchStrategy[dict[str, Any]] = st.builds(dict, st.fixed_dictionaries({"op": OPS}, optional=FIELDS))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # nothing changes it
+@given(updates=st.lists(UPDATES, max_size=4), last=st.sampled_from(["form", "digest", "task"]))
+def test_whatever_is_refused_leaves_every_file_byte_for_byte(
+    repo: Repo, updates: list[dict[str, Any]], last: str
+) -> None:
+    book = again(repo) if (repo.path / ".git/gitledger").exists() else at_work(repo)[0]
+    value: dict[str, Any] = {"source_digest": f"sha1:{book.tip()}", "ledger_updates": updates}
+    match last:
+        case "form":
+            value["surplus"] = 1
+        case "digest":
+            value["source_digest"] = "sha1:" + "0" * 40
+        case _:
+            value["active_task"] = "T-0077"
+    before = files(repo)
+    with pytest.raises(BadChangeSet) as caught:
+        changeset.checkpoint(book, json.dumps(value).encode(), "proposed")
+    assert files(repo) == before
+    assert caught.value.errors
+    for error in caught.value.errors:
+        assert error.partition(":")[0].split("[")[0].split(".")[0] in {*value, "active_task"}, error
+
+
+def files(repo: Repo) -> dict[str, bytes]:
+    """Every file of the repository and its clone's state, the work tree included."""
+    return {str(path): path.read_bytes() for path in sorted(repo.path.rglob("*")) if path.is_file()}
 
 
 def test_checkpoint_from_a_file_prints_the_pointer(repo: Repo, capfd: pytest.CaptureFixture[str]) -> None:

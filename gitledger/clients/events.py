@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gitledger import capture, layout
+from gitledger import capture, layout, proposerstate
 from gitledger.clients import Adapter, generic
 from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger, Pointer
@@ -26,6 +26,7 @@ def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") ->
         # Best effort: the session still opens, and the briefing says what could not be done.
         faults.append(str(e))
         capture.log(ledger.gitdir.common, f"start {client}: {e}")
+    proposerstate.mark(ledger.desk.home.state, ledger.desk.config)
     if not ledger.desk.config.briefing.on_start:
         return ""
     from gitledger import briefing

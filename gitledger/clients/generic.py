@@ -6,7 +6,7 @@ all.
 
 from __future__ import annotations
 
-from gitledger import layout, schema, tasks
+from gitledger import episode, layout, schema, tasks
 from gitledger.clients import answers
 from gitledger.clients.answers import Answer
 from gitledger.errors import BadData
@@ -82,6 +82,8 @@ def draft(
     if kind != "receipt":
         data |= _said(payload, config)
         fields |= _memory(payload, config, known.get("files", []) if known else [])
+        if kind == "prompt" and known is not None and known.get("errors"):
+            fields["errors"] = []  # what failed in the turn before is told by what was run since
         if known is not None and known.text("worktree") != entry.worktree:
             fields["worktree"] = entry.worktree  # a session is where it spoke last
         if known is not None and known.get("state") != "open" and entry.at > _closed_at(known):
@@ -89,7 +91,18 @@ def draft(
     if kind == "turn":
         fields["turns"] = (known.get("turns", 0) if known else 0) + 1
     task = tasks.active(view, writer, entry.worktree)
-    return Draft(entry.id, entry.at, kind, key, task, {key: Change(fields)}, data)
+    items = episode.remembered(payload, known, config, writer, entry.at) if kind != "receipt" else {}
+    records = {key: Change(fields, items)}
+    if kind != "receipt" and any(run.output for run in payload.commands):
+        from gitledger import candidates  # most events have no output to look at
+
+        about = view.record(task) if task else None
+        told, seen = candidates.seen(payload.commands, about, writer, entry.at, key)
+        if told:
+            data["results"] = told
+        if task and seen:
+            records[task] = Change({}, {"candidates": seen})
+    return Draft(entry.id, entry.at, kind, key, task, records, data)
 
 
 def same(known: Record, entry_id: str) -> bool:

@@ -93,7 +93,21 @@ def set_(ctx: click.Context, key: str, value: str, where: str) -> None:
             raise NotARepository(f"{words.path} is in no git repository; go into one, or use --user")
         path = config.clone_path(found.common)
     config.set_value(path, key, value, users=where == "user")
+    if key.partition(".")[0] in ("documenter", "proposer"):
+        _mark(words)
     put(f"{key} is set in {line(path)}")
+
+
+def _mark(words: Words) -> None:
+    """Have a turn's end know from now on whether a proposer may be due; elsewhere a session's start says it."""
+    from gitledger import proposerstate
+    from gitledger.errors import LedgerError
+
+    try:
+        ledger = words.open()
+        proposerstate.mark(ledger.desk.home.state, ledger.desk.config)
+    except LedgerError:
+        pass  # no ledger here, or one that cannot be read: the key is set all the same
 
 
 def shown(value: Any) -> str:

@@ -42,6 +42,7 @@ def checkpoint(record: Record, *, below_task: bool) -> bytes:
         _todos(record),
         section("Completed", [*_earlier(record, "completed"), *_plain(record.get("completed"))]),
         section("Evidence", [*_earlier(record, "evidence"), *_evidence(record.get("evidence"))]),
+        section("Seen in turns, not verified", _plain(record.get("candidates"))),
         *_open(record),
         section("Decisions", [*_earlier(record, "decisions"), *_named(record.get("decisions"), "title")]),
         *_work(record),
@@ -50,6 +51,7 @@ def checkpoint(record: Record, *, below_task: bool) -> bytes:
             f"Follows {inline(record.get('previous'))}" if record.get("previous") else "The first of its task.",
             "derived from records, journal and git; no model wrote it." if record.get("derived") else "",
         ),
+        f"**No proposal was accepted:** {inline(record.get('unproposed'))}" if record.get("unproposed") else "",
     )
 
 
@@ -130,12 +132,17 @@ def _body(record: Record) -> Iterable[str]:
     yield section("Current State", _plain(record.get("state")), "*Nothing is recorded.*")
     yield section("Next Action", said(record.get("next") or ""), "*None is recorded.*")
     yield section("Where the repository stood", position(record.get("position")))
+    yield section("Not committed then", _paths(record.get("uncommitted")))
 
 
 def _last(record: Record) -> Iterable[str]:
+    asked = record.get("asked") or []
+    yield section("What was asked in this session", _plain(asked) if len(asked) > 1 else "")
+    yield section("What was run in it, and how it ended last", _ran(record.get("ran")))
+    yield section("Files that it changed", _paths(record.get("files")))
     yield section("Last request", said(record.get("last_prompt") or ""))
     yield section("Last answer", said(record.get("last_answer") or ""))
-    yield section("Errors", _plain(record.get("errors")))
+    yield section("What failed last", _plain(record.get("errors")))
 
 
 def _open(record: Record) -> Iterable[str]:
@@ -181,6 +188,15 @@ def _criteria(rows: Json) -> list[str]:
 
 def _evidence(rows: Json) -> list[str]:
     lines = [f"- {inline(row.get('state', '') or 'UNVERIFIED')}: {inline(row.get('text', ''))}" for row in rows or ()]
+    return few(lines, SHOWN, _REST)
+
+
+def _ran(rows: Json) -> list[str]:
+    lines = []
+    for row in rows or ():
+        ended = "" if row.get("exit") is None else f"exited {inline(str(row.get('exit')), 20)}"
+        told = ": ".join(word for word in (ended, inline(row.get("said") or "")) if word)
+        lines.append(f"- {code(row.get('command', ''))} {told}".rstrip())
     return few(lines, SHOWN, _REST)
 
 
