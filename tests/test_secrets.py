@@ -126,7 +126,10 @@ def test_a_key_in_any_field_of_any_command_reaches_no_object(repo: Repo, monkeyp
         goal=key("goal"),
         accept=key("criterion"),
         area=key("area"),
+        todos=key("to-do"),
     )
+    do_("task todo", words=["T-0001", f"Then {key('another to-do')}"])
+    do_("task split T-0001 --todo t1", title=key("title of a part"), goal=key("goal of a part"))
     do_("task add", title="x" * 100 + f" {key('title, where a cut would part it')}")
     do_("task start T-0001", next_action=key("start next"))
     do_(
@@ -140,7 +143,7 @@ def test_a_key_in_any_field_of_any_command_reaches_no_object(repo: Repo, monkeyp
     repo.write({f"{name}.txt": "x", "plain.txt": key("content of a file that only stands in the work tree")})
     do_("task evidence T-0001", claim=key("claim"), completed=key("completed work"))
     do_("task evidence T-0001", run_command=f"echo {key('output')}")
-    do_("task evidence T-0001", path=f"{name}.txt")
+    do_("task evidence T-0001", paths=f"{name}.txt")
     do_("decide", title=key("decision"), why=key("why"))
     do_("blocker open", text=key("blocker"))
     do_("blocker resolve B-0001", how=key("resolution"))
@@ -167,8 +170,11 @@ def test_a_key_in_any_field_of_any_command_reaches_no_object(repo: Repo, monkeyp
 
 def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """The places for text that no test here fills, and of which something may be written."""
-    ids = {"id", "task", "parent", "depends", "supersedes", "drop_criterion", "criterion", "commit", "who", "since"}
-    reading = {"show", "get", "search", "journal", "task show", "handover show", "schema", "config get", "demo"}
+    ids = {
+        "id", "task", "parent", "depends", "supersedes", "drop_criterion", "criterion", "commit", "who", "since",
+        "candidate", "undepend", "done", "drop", "criteria", "todos",
+    }  # fmt: skip
+    reading = {"task list", "show", "get", "search", "journal", "task show", "handover show", "schema", "config get", "demo"}
     others = {
         ("init", "name"): "a test of its own: it is refused",
         ("init", "expect"): "compared with a fingerprint",
@@ -183,6 +189,8 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         ("config set", "where"): "one of three",
         ("purge", "secret_from"): "a file's name, which is not recorded",
         ("purge", "start"): "a commit",
+        ("task evidence", "covers"): "a path that looks like a secret is refused, in a test of its own",
+        ("task evidence", "junit"): "a file's name, which is not recorded",
     }
     return {
         (words, name)

@@ -501,7 +501,7 @@ NEEDS_A_LEDGER = {
     "project": "project show", "checkpoint": "checkpoint", "handover": "handover list", "session": "session list",
     "log": "log", "get": "get T-0001", "search": "search x", "journal": "journal", "verify": "verify", "fsck": "fsck",
     "rebuild": "rebuild --check", "purge": "purge --secret-from /dev/null", "trust": "trust list",
-    "config": "config list",
+    "config": "config list", "check": "check",
     "compaction": "compaction allow --once --reason x",
     "remote": "remote show", "sync": "sync", "push": "push", "pull": "pull", "doctor": "doctor",
     "rollover": "rollover", "hooks": "hooks install --git",
