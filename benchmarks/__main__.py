@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks import clock
 
-NAMES = ("capture", "githooks", "start", "briefing", "checkpoint", "append", "size", "verify", "sync")
-LONG = ("fleet",)
+NAMES = ("capture", "githooks", "start", "briefing", "capsule", "checkpoint", "append", "size", "verify", "sync")
+LONG = ("fleet", "recall")
 """Run only where they are named."""
 
 

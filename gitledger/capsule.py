@@ -30,6 +30,8 @@ OF_A_KIND = 12
 """Decisions, and things that wait, that are read at most: as many as are ever shown."""
 PROJECTS_OWN = 3
 """Standing decisions of no task that are shown where no query chooses among them."""
+OWN, BESIDE = 0.6, 0.1
+"""What it adds that a record belongs to the active or a named task, or to one beside it; to fit the words best is 1."""
 FAR = 0.35
 """A record that fits the query less well than this part of the best does not bear on it."""
 _ID = re.compile(r"(?<![A-Za-z0-9-])([TDBQANCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)(?![0-9])")
@@ -37,15 +39,17 @@ _ID = re.compile(r"(?<![A-Za-z0-9-])([TDBQANCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """The tasks that a capsule is about, and the records that the query's words fit, the best first."""
+    """The tasks that a capsule is about, and the records and tasks that the query's words fit, the best first.
+
+    How well is said as a part of the best, which is 1.
+    """
 
     survey: Survey
-    writer: str
     active: Key | None
     named: tuple[Key, ...]
-    by_words: tuple[Key, ...]
+    by_words: Mapping[Key, float]
+    tasks: Mapping[Key, float]
     unknown: tuple[str, ...] = ()
-    asked: bool = False
 
 
 def compose(
@@ -85,9 +89,9 @@ def gather(ledger: Ledger, query: str = "") -> Capsule:
     record = survey.record
     open_tasks = survey.view.open_rows(layout.TASK, 0)[1]
     others = (
-        ("other standing decisions", fewer, "gitledger get DECISIONS.md"),
-        ("other blockers and questions", fewer_waiting, "gitledger get BLOCKERS.md"),
-        ("other open tasks", max(open_tasks - sum(_is_open(survey, key) for key in beside), 0), "gitledger task list"),
+        ("decisions", fewer, "gitledger get DECISIONS.md"),
+        ("blockers and questions", fewer_waiting, "gitledger get BLOCKERS.md"),
+        ("open tasks", max(open_tasks - sum(_is_open(survey, key) for key in beside), 0), "gitledger task list"),
         *((f"{name} (not in this ledger)", 0, "gitledger search TEXT") for name in chosen.unknown),
     )
     return Capsule(
@@ -123,12 +127,28 @@ def _choose(ledger: Ledger, survey: Survey, query: str) -> _Chosen:
         found = fulltext.matches(ledger, view, asked, trusted)
         for key in _by_path(survey, found, asked.paths):
             named[key] = None
-    best = found[0].score if found else 0.0
-    by_words = tuple(one.key for one in found if one.score >= best * FAR)
-    return _Chosen(
-        survey, me, survey.task, tuple(named)[:NAMED], by_words, (*unknown, *map(view.name, tuple(named)[NAMED:])),
-        bool(query.strip()),
-    )  # fmt: skip
+    near = {one.key: one.score for one in found if one.score >= found[0].score * FAR}
+    keys, more = tuple(named)[:NAMED], map(view.name, tuple(named)[NAMED:])
+    return _Chosen(survey, survey.task, keys, _parts(near), _parts(_spoken_of(view, near)), (*unknown, *more))
+
+
+def _spoken_of(view: View, found: Mapping[Key, float]) -> dict[Key, float]:
+    """The tasks that matches are of: what is said of one in several records counts together."""
+    votes: dict[Key, float] = {}
+    for key, score in found.items():
+        if task := key if key.startswith(layout.TASK.letter) else _task_of(view, key):
+            votes[task] = votes.get(task, 0.0) + score
+    return votes
+
+
+def _task_of(view: View, key: Key) -> Key | None:
+    row = view.row(key)
+    return row["task"] if row else None
+
+
+def _parts(scores: Mapping[Key, float]) -> dict[Key, float]:
+    best = max(scores.values(), default=0.0) or 1.0
+    return {key: scores[key] / best for key in sorted(scores, key=lambda key: -scores[key])}
 
 
 def _by_path(survey: Survey, found: list[fulltext.Match], paths: tuple[str, ...]) -> Iterator[Key]:
@@ -152,7 +172,7 @@ def _tasks(keys: tuple[Key, ...]) -> Iterator[Key]:
 def _related(chosen: _Chosen, tasks: list[Key]) -> Iterator[tuple[Key, str]]:
     """At most RELATED open tasks with the reason: by words and by dependency in turn."""
     view = chosen.survey.view
-    words = [(key, "by the words of the request") for key in _tasks(chosen.by_words) if key not in tasks]
+    words = [(key, "by the words of the request") for key in chosen.tasks if key not in tasks]
     ties: list[tuple[Key, str]] = []
     for key in tasks:
         name = view.name(key)
@@ -172,15 +192,22 @@ def _related(chosen: _Chosen, tasks: list[Key]) -> Iterator[tuple[Key, str]]:
 def _standing(chosen: _Chosen, tasks: list[Key], kinds: tuple[Kind, ...]) -> tuple[list[Entry], int]:
     """What stands of some kinds and bears on the tasks or the query, and how many more the project has.
 
-    First what the words fit, then what belongs to the tasks, the active one's newest first, then the project's own.
+    The order is by what its own words fit and by whose it is: of the active task, of one that is named, of one that the
+    words are about; among equals the newest first, and the project's own last.
     """
     survey, view = chosen.survey, chosen.survey.view
     letters = {kind.letter for kind in kinds}
-    keys = [key for key in chosen.by_words if key[:1] in letters]
-    for task in tasks:
+    weighed = {key: score for key, score in chosen.by_words.items() if key[:1] in letters}
+    for key in weighed:
+        weighed[key] += chosen.tasks.get(_task_of(view, key) or "", 0.0)
+    for n, task in enumerate(tasks):
         if whole := view.record(task):
             links = survey.believed(whole).listed("links")
-            keys += [link["id"] for link in reversed(links) if link["id"][:1] in letters and link.get("open")]
+            worth = OWN if n == 0 or task in chosen.named else BESIDE
+            for link in reversed(links):
+                if link["id"][:1] in letters and link.get("open"):
+                    weighed[link["id"]] = weighed.get(link["id"], chosen.tasks.get(task, 0.0)) + worth
+    keys = sorted(weighed, key=lambda key: -weighed[key])
     total = 0
     for kind in kinds:
         rows, count = view.open_rows(kind, 0 if chosen.by_words else PROJECTS_OWN * 4)

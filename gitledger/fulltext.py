@@ -88,7 +88,7 @@ def names(ledger: str) -> tuple[str, ...]:
 
 
 def forget(state: str, ledger: str) -> None:
-    """Remove the index of ledger `ledger`: the next query makes it anew. For when the ledger itself forgot something."""
+    """Remove the index of a ledger, which the next query makes anew: for when the ledger itself forgot something."""
     for name in names(ledger):
         try:
             os.unlink(os.path.join(state, name))
@@ -165,13 +165,8 @@ def _connect(file: str) -> Database:
 def _indexed(ledger: Ledger, view: View, query: Query, trusted: Sequence[str]) -> list[Match]:
     database = _connect(path(ledger))
     try:
-        known = _known(database)
-        tip = ledger.tip()
+        _catch_up(database, ledger)
         writable = True
-        if known != tip:
-            _exclusively(database)
-            follow(database, ledger, _known(database), tip)
-            database.execute("COMMIT")
         pending = _pending(view)
         if pending:
             try:
@@ -188,6 +183,25 @@ def _indexed(ledger: Ledger, view: View, query: Query, trusted: Sequence[str]) -
         return found
     finally:
         database.close()
+
+
+def catch_up(ledger: Ledger) -> int:
+    """Bring the index to the tip; how many records that touched. Raises what SQLite does."""
+    database = _connect(path(ledger))
+    try:
+        return _catch_up(database, ledger)
+    finally:
+        database.close()
+
+
+def _catch_up(database: Database, ledger: Ledger) -> int:
+    tip = ledger.tip()
+    if _known(database) == tip:
+        return 0
+    _exclusively(database)
+    count = follow(database, ledger, _known(database), tip)  # asked again: another process may have been faster
+    database.execute("COMMIT")
+    return count
 
 
 def _known(database: Database) -> str | None:

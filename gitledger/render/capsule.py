@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -38,6 +38,7 @@ _MORE = (0, 0, 200)
 _LONG = (160, 400, 400)
 _LEADING = 1.6  # characters of the next action for each token of the budget: two fifths of it
 _NEEDED = 6  # the rank from which on a part is missed
+_BY_LETTER = frozenset(("decision", "blocker", "question"))
 _UNIT = re.compile(r"[A-Za-z0-9@.-]{1,60}~[0-9a-f]{8}\Z")
 
 
@@ -240,14 +241,13 @@ def _text(facts: Capsule, parts: Sequence[Part], plan: Plan, delta: bool) -> str
     return "\n".join([*rows, END]) + "\n"
 
 
-def _left(facts: Capsule, parts: Sequence[Part], plan: Plan, delta: bool) -> Iterator[tuple[str, int, str]]:
+def _left(facts: Capsule, parts: Sequence[Part], plan: Plan, delta: bool) -> list[tuple[str, int, str]]:
+    found = {} if delta else {(what, command): number for what, number, command in facts.others}
     for n, part in enumerate(parts):
         left = part.count() - (0 if n in plan.named else plan.shown[n])
         if part.name and left > 0:
-            yield part.name, left, part.rest
-        elif part.name and part.lead and n in plan.named:
-            yield part.name, 0, part.rest
-    yield from () if delta else facts.others
+            found[part.name, part.rest] = found.get((part.name, part.rest), 0) + left
+    return [(what, number, command) for (what, command), number in found.items()]
 
 
 def _least(facts: Capsule) -> str:
@@ -277,7 +277,7 @@ class _Row:
 def _sections(facts: Capsule, detail: int) -> list[_Section]:
     told = facts.facts
     show = f"gitledger task show {told.task.name}" if told.task else "gitledger task list"
-    search, blockers = "gitledger search TEXT", "gitledger get BLOCKERS.md"
+    decisions, blockers = "gitledger get DECISIONS.md", "gitledger get BLOCKERS.md"
     gone = [_Row(unit, f"- {line(text, 160)}", text) for unit, text in facts.gone]
 
     def entries(listed: Iterable[Entry]) -> list[_Row]:
@@ -289,15 +289,15 @@ def _sections(facts: Capsule, detail: int) -> list[_Section]:
         _part("", [_project(told)], "position", "gitledger status", 5),
         _part("", [_task(told, detail)], "active task", "gitledger task list", 12),
         _part("", _objective(told, detail), "objective", show, 11),
-        _part("Named in the request:", entries(facts.asked), "named in the request", "gitledger show ID", 10),
-        _part("Decided, and bounds:", _bounds(facts, detail), "decisions and bounds", search, 7),
+        _part("Named in the request:", entries(facts.asked), "named in the request", "gitledger show ID", 11),
+        _part("Decided, and bounds:", _bounds(facts, detail), "decisions", decisions, 7),
         _part(_met(told), _criteria(told, detail), "acceptance criteria", show, 6),
         _part("Still to do:", entries(facts.todos), "to-dos", show, 4),
         _part("Verified state:", _verified(told), "verified", show, 3),
         _part("Completed:", entries(facts.completed), "completed", show, 2),
         _part("In the way:", entries(facts.waiting), "blockers and questions", blockers, 8),
         _next(facts),
-        _part("Tasks beside it:", entries(facts.related), "tasks beside it", "gitledger task list", 6),
+        _part("Tasks beside it:", entries(facts.related), "open tasks", "gitledger task list", 10),
         _part("Documents:", entries(facts.documents), "documents", show, 1),
         _part("", [_checkpoint(told, detail)], "", "", 0),
         _Section(Part(("Recover: gitledger briefing · gitledger show ID · gitledger get PATH",))),
@@ -386,7 +386,7 @@ def _next(facts: Capsule) -> _Section:
     text = visible(one.text).strip()
     unit = (("next", _digest(f"{one.of} {one.withheld} {text}")),)
     if text and not one.withheld:
-        part = Part(("Next action:",), lead=text, label=f"Next Action of {one.of}", rest=rest, name="next action")
+        part = Part((f"Next action, of {one.of}:",), lead=text, label=one.of, rest=rest, name="next action")
         return _Section(part, unit)
     row = f"Next action: {one.withheld}; to see it: {rest}" if one.withheld else "No next action is recorded."
     return _Section(Part((), (line(row, 320),), name="next action", rest=rest, rank=13), unit)
@@ -402,7 +402,8 @@ def _checkpoint(told: Briefing, detail: int) -> _Row:
 
 
 def _entry(one: Entry, detail: int) -> _Row:
-    kind = f" {line(one.kind, 120)}" if one.kind else ""
+    plain = one.kind in _BY_LETTER and not detail  # its id says what it is
+    kind = f" {line(one.kind, 120)}" if one.kind and not plain else ""
     why = f" ({line(one.why, 80)})" if one.why else ""
     title = WITHHELD if one.title is None else quoted(one.title, _TITLE[detail]) if one.title else ""
     more = f" — {quoted(one.more, _MORE[detail])}" if one.more.strip() and _MORE[detail] else ""
