@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 from pathlib import Path
 
 import pytest
 
-from gitledger import audit, briefing, changeset, checking, discover, evidence, proof, reading, runs, tasks, wal
+from gitledger import audit, briefing, changeset, checking, discover, evidence, layout, proof, reading, runs, tasks, wal
 from gitledger.errors import BadData, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Json, Key
@@ -40,9 +42,9 @@ def shown(book: Ledger, key: Key) -> dict[str, str]:
     return {piece.name: f"{piece.state} {piece.why}".strip() for piece in report(book, key).pieces}
 
 
-def capture(book: Ledger, event: str, **said: object) -> None:
+def capture(book: Ledger, event: str, session: str = "s", **said: object) -> None:
     """Log a generic event of a session as its hook does."""
-    payload = json.dumps({"session_id": "s", **said}).encode()
+    payload = json.dumps({"session_id": session, **said}).encode()
     now, folder = book.desk.mint.now_ms(), book.desk.home.wal
     wal.append(folder, "generic", event, payload, now_ms=now, rand=os.urandom(10), worktree=book.gitdir.worktree)
 
@@ -158,6 +160,9 @@ def test_several_files_are_one_piece_and_one_changed_line_takes_it_back(repo: Re
     for wrong in ("gone.py", "../README.md", ".", "/etc/passwd"):
         with pytest.raises(BadData, match=r"evidence (must name one that exists|is a file of the project)"):
             evidence.paths(book.gitdir, ["a.py", wrong])
+    repo.write({"ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8": "x"})
+    with pytest.raises(BadData, match="looks like a secret"):
+        evidence.covered(book.gitdir, ["ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"])
     for wrong in ("gone", "../.."):
         with pytest.raises(BadData, match=r"nothing is at|outside of this work tree"):
             evidence.covered(book.gitdir, [wrong])
@@ -281,7 +286,7 @@ def _forged(writer: str, at: str, command: str = FORGED) -> dict[str, Json]:
 def test_no_command_that_came_with_a_ledger_is_ever_run(tmp_path: Path) -> None:
     field: Field = ground(tmp_path)
     book = field.a
-    key = next(k for k, _ in book.view().walk(_task_kind()))
+    key = next(k for k, _ in book.view().walk(layout.TASK))
     own, other = book.desk.writer.id, field.b.desk.writer.id
     run(book, key, "echo mine")
     (mine,) = report(book, key).pieces
@@ -311,12 +316,6 @@ def test_no_command_that_came_with_a_ledger_is_ever_run(tmp_path: Path) -> None:
     assert len(runs.load(fresh.gitdir.common)) >= 1
 
 
-def _task_kind():  # type: ignore[no-untyped-def]
-    from gitledger import layout
-
-    return layout.TASK
-
-
 def test_a_run_of_another_clone_of_the_same_person_is_not_run_here(repo: Repo, tmp_path: Path) -> None:
     book = begin(repo)
     key = started(book, "Task", "one")
@@ -337,7 +336,7 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
 
     field = ground(tmp_path)
     book = field.a
-    key = next(k for k, _ in book.view().walk(_task_kind()))
+    key = next(k for k, _ in book.view().walk(layout.TASK))
     other = field.b.desk.writer.id
     piece = {"kind": "commit", "commit": field.repo.head(), "criterion": f"c1@{book.desk.writer.id}", "at": "x"}
     field.say(field.b, field.draft("task.evidence", {key: Change({}, {"evidence": {f"e7@{other}": piece}})}))
@@ -419,8 +418,58 @@ def test_a_turn_without_a_task_keeps_its_results_in_the_journal_alone(repo: Repo
     book = begin(repo)
     capture(book, "tool", commands=[{"command": "pytest", "output": pytest_said(1)}])
     book.checkpoint()
-    told = [e.event.data.get("results") for e in reading.journal(again(repo), []) if e.event.type == "tool"]
-    assert told[0][0]["results"][0] == {"tool": "pytest", "passed": 1, "failed": 0, "skipped": 0, "unit": "tests"}
+    (told,) = [e.event.data["results"] for e in reading.journal(again(repo), []) if e.event.type == "tool"]
+    assert told[0]["results"][0] == {"tool": "pytest", "passed": 1, "failed": 0, "skipped": 0, "unit": "tests"}
+
+
+# ── what a session did ───────────────────────────────────────────────────────────────────────
+@pytest.mark.parametrize("seed", range(2))
+def test_a_session_and_its_handover_claim_only_what_its_own_events_hold(seed: int, repo: Repo) -> None:
+    chance, book = random.Random(seed), begin(repo)
+    started(book, "Task", "works")
+    told: dict[str, list[str]] = {}
+    for name in ("s0", "s1", "s2"):
+        book.start_session("generic", name, pid=os.getpid())
+    for n in range(60):
+        name = chance.choice(("s0", "s1", "s2"))
+        words = [f"{kind}{n}x" for kind in ("asked", "said", "file", "ran", "out", "broke")]
+        told.setdefault(name, []).extend(words)
+        asked, answer, file, command, out, broke = words
+        choices: list[tuple[str, dict[str, Json]]] = [
+            ("prompt", {"prompt": asked}),
+            ("tool", {"commands": [{"command": command, "exit": n % 3, "output": f"{out}\n1 passed in 1s"}]}),
+            ("tool", {"tool": "Edit", "files": [file], "errors": [broke]}),
+            ("turn", {"answer": answer}),
+        ]
+        event, said = chance.choice(choices)
+        capture(book, event, name, **said)
+        if not n % 9:
+            book.checkpoint()
+    for name, own in told.items():
+        key = layout.session_key("generic", name)
+        made = book.end_session(key, "exit")
+        assert made is not None
+        view = again(repo).view()
+        events = [e.event for e in reading.journal(again(repo), []) if e.event.session == key]
+        held = json.dumps(
+            [
+                [e.data, {k: c.set for k, c in e.records.items() if k == key}]
+                for e in events
+                if e.type != "session.closed"
+            ]
+        )
+        session, handover = view.need(key), view.need(made.key)
+        fields = ("asked", "ran", "files", "last_prompt", "last_answer", "errors")
+        claims = json.dumps(
+            [*session.items.values(), session.values(), [handover.get(name) for name in fields]], default=str
+        )
+        claims += repo.git("show", f"ledger/main:{layout.plain_stem(key)}.md")
+        found = set(re.findall(r"\b(?:asked|said|file|ran|out|broke)[0-9]+x\b", claims))
+        assert found <= set(own)
+        assert all(word in held for word in found)
+        assert handover.get("turns") == sum(e.type == "turn" for e in events)
+        assert found
+    assert list(audit.fsck(again(repo))) == []
 
 
 # ── an invented thing ────────────────────────────────────────────────────────────────────────

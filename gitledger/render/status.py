@@ -79,12 +79,16 @@ def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
     yield from _listed("Verified", facts.verified, "nothing yet")
     if facts.stale:
         yield from _listed("STALE", facts.stale, "")
+    if facts.candidates:
+        yield from _listed("Seen in turns, not verified", facts.candidates, "")
     yield from _listed("Attention", [finding_line(finding) for finding in facts.findings], "nothing needs you")
     newest = facts.checkpoint
     said = f"{line(newest.name, 40)}, {line(newest.age, 40)}, {line(newest.digest, 80)}" if newest else "none yet"
     yield "Checkpoint", said
     if facts.pending:
         yield "", pending(facts.pending)
+    if facts.advice:
+        yield "Rollover", line(facts.advice, 240)
 
 
 def _task(facts: Briefing) -> Iterator[tuple[str, str]]:
@@ -133,7 +137,9 @@ def _found(facts: Briefing, found: Handover) -> Iterator[tuple[str, str]]:
     yield "", handover_line(found)
     yield "", line(divergence_sentence(verdict.divergence, found.recorded, facts.position), 240)
     yield "", f"{verdict.freshness} · {signature(verdict)} · {work_tree(found.recorded, facts.position)}"
-    if not verdict.trusted:
+    if found.over:
+        yield "", f"its next action is over, {line(found.over, 160)}; shown by: gitledger handover show {found.name}"
+    elif not verdict.trusted:
         yield from (("", f"withheld: {line(reason, 200)}") for reason in verdict.withheld)
         yield "", f"its next action is shown by: gitledger handover show {found.name}"
     elif not (facts.task and (facts.task.next or "").strip() == found.next.strip()):
