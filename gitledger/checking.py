@@ -159,9 +159,9 @@ def give(ledger: Ledger, key: Key, piece: dict[str, Json], criterion: str = "", 
 
     said = ledger.record(build)
     if piece.get("kind") == "run" and piece.get("whole") is not False:
-        ((item, fields),) = made[0].records[key].items["evidence"].items()
+        (fields,) = made[0].records[key].items["evidence"].values()
         try:
-            runs.add(ledger.gitdir.common, _digest(key, item, fields))
+            runs.add(ledger.gitdir.common, _digest(fields))
         except (OSError, LedgerError):
             pass  # it is recorded; that it cannot be run again is what `check` will say
     return said
@@ -214,8 +214,8 @@ def _may_run(ledger: Ledger, task: Record, piece: dict[str, Json], here: frozens
     if piece.get("kind") != "run" or piece.get("whole") is False or not piece.get("command"):
         return False
     own = _writers(task.items["evidence"][piece["id"]]) == {ledger.desk.writer.id}
-    return own and _digest(task.key, piece["id"], piece) in here
+    return own and _digest(piece) in here
 
 
-def _digest(key: Key, item: str, piece: dict[str, Json]) -> str:
-    return runs.digest(key, item, str(piece.get("at")), str(piece.get("command")), proof.covers(piece))
+def _digest(piece: dict[str, Json]) -> str:
+    return runs.digest(str(piece.get("at")), str(piece.get("command")), proof.covers(piece))

@@ -13,16 +13,15 @@ import os
 from collections.abc import Sequence
 
 from gitledger import gitdir, rewrites
-from gitledger.model import Key
 
 NAME = "runs"
 READ = 4 << 20
 """Bytes of it that are read, its end; what stood before is only not run again."""
 
 
-def digest(task: Key, item: str, at: str, command: str, covers: Sequence[str] = ()) -> str:
-    """What stands for one run: the item of the task's evidence, when it was given, the command and its paths."""
-    said = json.dumps([task, item, at, command, list(covers)], ensure_ascii=True)
+def digest(at: str, command: str, covers: Sequence[str] = ()) -> str:
+    """What stands for one run, whichever task it comes to belong to: when it was given, the command and its paths."""
+    said = json.dumps([at, command, list(covers)], ensure_ascii=True)
     return hashlib.sha256(said.encode()).hexdigest()
 
 

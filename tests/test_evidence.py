@@ -273,6 +273,21 @@ def test_only_what_this_clone_ran_itself_is_run_again_and_each_command_is_shown_
     assert checking.rerun(book, report(book, key), told.append) == []
 
 
+def test_what_a_split_carries_over_can_still_be_run_again(repo: Repo) -> None:
+    from gitledger import splitting
+
+    book = begin(repo)
+    key = started(book, "Task", "one", "two")
+    run(book, key, "true", "c2")
+
+    def build(view: View, hand: Hand) -> tuple[Key, Draft]:
+        made = splitting.split(view, hand, key, "Rest", criteria=("c2",))
+        return made.key, made.draft
+
+    (piece,) = report(book, book.record(build)).pieces
+    assert (piece.state, piece.again) == ("verified", True)
+
+
 FORGED = "touch pwned"
 
 
