@@ -7,23 +7,22 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gitledger import audit, layout, objects, reading
-from gitledger.errors import BadData, LedgerError, MissingObject
+from gitledger.errors import LedgerError, MissingObject
+from gitledger.folders import Folders
 from gitledger.model import Finding, Oid
-from gitledger.objects import Get, Object
+from gitledger.objects import Get
 from gitledger.reading import Segment
-from gitledger.store import Store
 from gitledger.view import read_manifest
 
 _ID = re.compile(rb'"id":"([0-9a-f-]{36})"')  # of an event's line in its canonical form
 
 
-def differing(store: Store, tip: Oid, base: Oid = "") -> list[Finding]:
+def differing(read: Folders, tip: Oid, base: Oid = "") -> list[Finding]:
     """The files of the tip that its journals do not make, `where` their path.
 
     With `base`, a commit that is known to be good, only the events behind it are folded, over its tree. Documents are
     compared where this renderer made them, records and indexes always.
     """
-    read = _Read(store)
     get = read.get
     root = objects.parse_commit(get(tip).data).tree
     before = objects.parse_commit(get(base).data).tree if base else None
@@ -61,21 +60,6 @@ def _segments(get: Get, tree: Oid, *, last: bool = False) -> Iterator[Segment]:
         yield from islice(reading.segments(get, start, writer, faults, newest_first=last), 1 if last else None)
     if faults:
         raise MissingObject(f"{faults[0].where} of a commit that was found good: {faults[0].what}")
-
-
-class _Read:
-    """A store's objects the quick way, each hashed again."""
-
-    def __init__(self, store: Store) -> None:
-        self.algorithm = store.algorithm
-        self._raw = store.raw
-
-    def get(self, oid: Oid) -> Object:
-        """One object, proved to be the one that its id names."""
-        kind, data = self._raw(oid)
-        if objects.oid(kind, data, self.algorithm) != oid:
-            raise BadData(f"{kind} {oid} reads as other bytes than its id says: run `git fsck` to see what is hurt")
-        return Object(kind, data)
 
 
 def _of_its_file(fault: Finding) -> Finding:

@@ -91,4 +91,4 @@ def _look(oid: Oid) -> Look:
 
 
 def _differing(tip: Oid, base: Oid) -> list[Finding]:
-    return contents.differing(_mine["store"], tip, base)
+    return contents.differing(_mine["eye"], tip, base)

@@ -180,7 +180,7 @@ class Eye(Folders):
         """True where a rendering of this commit's events over its parent's tree makes this very tree."""
         if look.faults or not look.parents:
             return False
-        with audit.remade(self.store, look.tree, self.tree(look.parents[0])) as made:
+        with audit.remade(self, look.tree, self.tree(look.parents[0])) as made:
             return made.tree == look.tree and not made.faults
 
     def _merge(self, look: Look) -> None:
@@ -205,7 +205,7 @@ class Eye(Folders):
             return
         # Over the parent that lacks less of it, which of many writers' parents is the other ones'.
         base = trees[0] if len(added[0]) <= len(added[1]) else trees[1]
-        with audit.remade(self.store, look.tree, base) as made:
+        with audit.remade(self, look.tree, base) as made:
             if made.faults:
                 look.faults.append(("merge", f"its journals cannot be folded: {made.faults[0].what}"))
             elif made.tree != look.tree:

@@ -9,11 +9,15 @@ from typing import NamedTuple
 from gitledger import objects
 from gitledger.errors import BadData, IOFailed
 from gitledger.model import Oid
-from gitledger.objects import Kind
+from gitledger.objects import Kind, Object
 from gitledger.store import Store
 
 KEPT_FOLDERS = 512
 """Folders in memory: those of the commit before are those of the next but for a dozen."""
+KEPT_BYTES = 8 << 20
+"""Bytes of objects in memory: each of many commits is made again over folders and lists that the one before had."""
+KEPT_OBJECT = 256 << 10
+"""Bytes of the largest object that is kept."""
 FILE, FOLDER = b"100644", b"40000"
 """Modes as a tree holds them."""
 
@@ -44,18 +48,40 @@ class Folders:
         self._row, self._size = _ROWS[store.algorithm], 20 if store.algorithm == "sha1" else 32
         self._folders: dict[bytes, frozenset[bytes]] = {}
         self._trees: dict[Oid, Oid] = {}
+        self._kept: dict[Oid, Object] = {}
+        self._kept_bytes = 0
 
-    def read(self, oid: Oid, kind: Kind) -> bytes:
-        """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
+    @property
+    def algorithm(self) -> str:
+        """`sha1` or `sha256`."""
+        return self.store.algorithm
+
+    def get(self, oid: Oid) -> Object:
+        """An object, proved to be the one that its id names; MissingObject, or BadData for other bytes."""
+        kept = self._kept.get(oid)
+        if kept is not None:
+            return kept
         try:
             found, data = self.store.raw(oid)
         except IOFailed as e:
-            raise BadData(f"{kind} {oid} cannot be read: {e}") from e
-        if found != kind:
-            raise BadData(f"{oid} is a {found} where a {kind} is named")
-        if self._sha(_HEADS[kind] % len(data) + data).hexdigest() != oid:
-            raise BadData(f"{kind} {oid} reads as other bytes than its id says")
-        return data
+            raise BadData(f"{oid} cannot be read: {e}") from e
+        if self._sha(_HEADS[found] % len(data) + data).hexdigest() != oid:
+            raise BadData(f"{found} {oid} reads as other bytes than its id says: run `git fsck` to see what is hurt")
+        thing = Object(found, data)
+        if len(data) <= KEPT_OBJECT:
+            self._kept_bytes += len(data)
+            if self._kept_bytes > KEPT_BYTES:
+                self._kept.clear()
+                self._kept_bytes = len(data)
+            self._kept[oid] = thing
+        return thing
+
+    def read(self, oid: Oid, kind: Kind) -> bytes:
+        """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
+        thing = self.get(oid)
+        if thing.kind != kind:
+            raise BadData(f"{oid} is a {thing.kind} where a {kind} is named")
+        return thing.data
 
     def parents(self, oid: Oid) -> tuple[Oid, ...]:
         """A commit's parents from its own bytes, whatever replace refs, grafts or a shallow file say."""

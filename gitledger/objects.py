@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from gitledger.errors import BadData
@@ -251,7 +252,13 @@ def _children(get: Get, tree: Oid) -> dict[str, TreeEntry]:
     thing = get(tree)
     if thing.kind != "tree":
         raise BadData(f"{tree} is a {thing.kind} where a tree is named: run `git fsck` to see what is hurt")
-    return {entry.name: entry for entry in parse_tree(thing.data, "sha1" if len(tree) == 40 else "sha256")}
+    return dict(_by_name(thing.data, "sha1" if len(tree) == 40 else "sha256"))
+
+
+@lru_cache(maxsize=256)
+def _by_name(data: bytes, algorithm: str) -> Mapping[str, TreeEntry]:
+    # By its bytes, not its id: what one store has under an id another may not.
+    return {entry.name: entry for entry in parse_tree(data, algorithm)}
 
 
 def _root(get: Get, tree: Oid) -> Oid:

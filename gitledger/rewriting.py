@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from gitledger import codec, contents, ingest, layout, objects, reading, transaction
 from gitledger.errors import BadData
+from gitledger.folders import Folders
 from gitledger.model import Draft, Event, Json, Oid
 from gitledger.needle import MARK, Needle
 from gitledger.objects import Kind, Object
@@ -211,7 +212,7 @@ def _check(desk: Desk, needle: Needle, new: Oid, before: tuple[Oid, ...]) -> Non
                     f"it would still stand in {needle.scrub(path)[:80]}, which no event accounts for; "
                     "nothing was changed; run: gitledger fsck"
                 )
-    wrong = contents.differing(desk.store, new)
+    wrong = contents.differing(Folders(desk.store), new)
     if wrong:
         raise BadData(f"{wrong[0].where}: {wrong[0].what}; nothing was changed; run: gitledger fsck")
 

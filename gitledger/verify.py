@@ -212,16 +212,14 @@ class _Walk:
     def _check(self, eye: Eye, history: _History) -> None:
         """The commits of `history` in order, then the tip's contents."""
         store, mine = self.desk.store, self.mine
-        state = chain.state_at(store.get, eye.tree(self.since), self._standing) if self.since else chain.State()
+        state = chain.state_at(eye.get, eye.tree(self.since), self._standing) if self.since else chain.State()
         ledger = f"{mine.uuid} {self.desk.home.name}"
         judge = chain.Judge(ledger, mine.genesis, partial(_prove, eye), self._ended(self.since, history.order))
         judge.newest.update((writer, tail.n) for writer, tail in state.tails.items())
         with ExitStack() as stack:
             crew = self._crew(stack, history)
             differing = (
-                crew.contents(self.tip, self.since)
-                if crew
-                else partial(contents.differing, store, self.tip, self.since)
+                crew.contents(self.tip, self.since) if crew else partial(contents.differing, eye, self.tip, self.since)
             )
             state = self._judge(eye, crew, history, judge, state)
             self._strangers(state)
@@ -290,7 +288,7 @@ class _Walk:
         looks: Iterable[Look]
         looks = crew.looks(order) if crew else (eye.look(oid, alone=oid in history.cut) for oid in order)
         states: dict[Oid, chain.State] = {self.since: state} if history.joins else {}
-        before = contents.newest_id(self.desk.store.get, eye.tree(self.since)) if self.since else ""
+        before = contents.newest_id(eye.get, eye.tree(self.since)) if self.since else ""
         old: list[Look] = []
         for look in looks:
             self.checked += 1
@@ -336,7 +334,7 @@ class _Walk:
         joined = chain.State()
         for n, parent in enumerate(look.parents):
             if parent not in states:  # from before the verified tip
-                states[parent] = chain.state_at(self.desk.store.get, eye.tree(parent), self._standing)
+                states[parent] = chain.state_at(eye.get, eye.tree(parent), self._standing)
             if n == 0:
                 joined = states[parent].copy()
             else:
