@@ -29,6 +29,8 @@ GIT_LIMIT = 64 << 10
 LIMIT = 5_000_000
 """Bytes of a payload that are kept; the rest is read and dropped."""
 DEADLINE = 5.0
+ALARM = 8.0
+"""Seconds after which the kernel ends a hook that hangs. Clients wait ten, git for ever."""
 LOG_LIMIT = 256 << 10
 _QUIET = 0.1  # seconds without a byte, after which a whole JSON value is taken for the end
 
@@ -44,6 +46,7 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
         return None
     client, event, folder, ledger = request
     found = None
+    _alarm(ALARM)
     try:
         # All of stdin before anything else: a client whose pipe breaks shows that to its user.
         payload, cut = read_stdin(LIMIT, DEADLINE)
@@ -77,6 +80,8 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
     except (Exception, KeyboardInterrupt) as e:
         if found is not None:
             log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
+    finally:
+        _alarm(0)
     return 0
 
 
@@ -182,6 +187,16 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
 def _proposing(common: str) -> bool:
     # proposerstate leaves this mark, so that a clone without a proposer pays for one look.
     return os.path.lexists(os.path.join(gitdir.state(common), "documenter"))
+
+
+def _alarm(seconds: float) -> None:
+    """Let the kernel end this process, and none that it forks, in so many seconds; 0 calls that off."""
+    try:
+        # `signal` takes longer to load than a line takes to log.
+        from _signal import ITIMER_REAL, setitimer  # type: ignore[import-not-found]
+    except ImportError:  # another Python than CPython
+        return
+    setitimer(ITIMER_REAL, seconds)
 
 
 def _cwd() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -309,6 +310,20 @@ def test_a_folder_that_was_deleted_under_the_hook_is_no_failure(ours: Repo) -> N
     process = run_in(script, "hook", "generic", "turn", cwd=gone)
     process.communicate(b"{}", timeout=300)
     assert process.returncode == 0
+
+
+@pytest.mark.process
+def test_a_hook_that_hangs_is_ended(ours: Repo) -> None:
+    script = """
+import time
+from gitledger import capture, wal
+capture.ALARM = 0.2
+wal.append = lambda *args, **named: time.sleep(600)
+capture.main(["hook", "generic", "turn"])
+"""
+    process = run_in(script, cwd=ours.path)
+    process.communicate(b"{}", timeout=300)
+    assert process.returncode == -signal.SIGALRM
 
 
 def test_the_log_of_failures_is_bounded_and_one_line_each(ours: Repo) -> None:

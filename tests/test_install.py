@@ -335,6 +335,27 @@ def test_time_limits_are_in_each_clients_own_unit() -> None:
     assert hook("copilot", "sessionEnd")["timeoutSec"] == 10
 
 
+def test_a_program_that_hangs_under_a_plugin_is_ended_and_its_client_goes_on(tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("there is no node")
+    text = install.to_paste(BY_NAME["opencode"]).replace("15000", "200").replace("60000", "200")
+    start = text.index("const commands = ") + len("const commands = ")
+    end = text.index("\n}\n", start) + 2
+    hangs = "sleep 600; exit 0"  # the shell waits for what holds the pipes
+    path = tmp_path / "plugin.mjs"
+    path.write_text(text[:start] + json.dumps({"tool": hangs, "compact": hangs}) + text[end:])
+    asks = """
+const { GitledgerPlugin } = await import(process.argv[1])
+const hooks = await GitledgerPlugin({ client: {}, directory: process.cwd() })
+await hooks["tool.execute.after"]({ sessionID: "s", tool: "bash", args: {} }, {})
+await hooks["experimental.session.compacting"]({ sessionID: "s" }, { context: [] }).catch((e) => console.log(e.message))
+"""
+    words = [node, "--input-type=module", "-e", asks, str(path)]
+    ran = subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "gitledger: BLOCKED_MISSING_PREREQUISITE: the hook did not run\n"
+
+
 @pytest.mark.parametrize("client", PLUGINS, ids=lambda client: client.name)
 def test_a_plugin_is_a_program_and_holds_its_commands(client: Client, tmp_path: Path) -> None:
     text = install.to_paste(client)

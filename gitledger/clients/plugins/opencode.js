@@ -9,8 +9,15 @@ const once = Symbol.for("gitledger.opencode")
 const call = (event, payload, limit) =>
   new Promise((done) => {
     let out = "", err = ""
-    const child = spawn("/bin/sh", ["-c", commands[event]], { cwd: payload.cwd, stdio: ["pipe", "pipe", "pipe"] })
-    const timer = setTimeout(() => child.kill("SIGKILL"), limit)
+    const child = spawn("/bin/sh", ["-c", commands[event]], { cwd: payload.cwd, detached: true, stdio: "pipe" })
+    // Its whole group: what the shell started holds the pipes, and whoever waits for their end waits for that.
+    const late = () => {
+      try {
+        process.kill(-child.pid, "SIGKILL")
+      } catch {} // it has ended
+      end(-1)
+    }
+    const timer = setTimeout(late, limit)
     const end = (code) => (clearTimeout(timer), done({ code, out: out.trim(), err: err.trim() }))
     child.stdout.on("data", (data) => (out += data))
     child.stderr.on("data", (data) => (err += data))
