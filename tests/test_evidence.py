@@ -16,6 +16,7 @@ from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Json, Key
 from gitledger.tasks import Hand
 from gitledger.view import View
+from tests import evidence_transcript
 from tests.attacks import Field, ground
 from tests.ledgers import again, begin, do
 from tests.sealed import Repo
@@ -370,6 +371,12 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
 
 def _fields(value: object) -> dict[str, Json]:
     return {name: getattr(value, name) for name in type(value).__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+def test_the_transcript_in_the_guide_is_what_a_person_sees(tmp_path: Path) -> None:
+    guide = (Path(__file__).parent.parent / "docs" / "guide.md").read_text("utf-8")
+    shown = guide.partition("<!-- transcript: python -m tests.evidence_transcript -->")[2]
+    assert shown.partition("```text\n")[2].partition("\n```")[0] == evidence_transcript.play(tmp_path)
 
 
 # ── candidates ───────────────────────────────────────────────────────────────────────────────
