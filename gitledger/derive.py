@@ -6,7 +6,7 @@ names and texts as they stand now, not references to what may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from gitledger import episode, layout, proof, tasks, todo
@@ -31,7 +31,8 @@ class Facts:
 
     `commits` are those that HEAD has and `since`, the head of this work tree's previous checkpoint, had not; `changed`
     the paths that differ between the two. `stale` has (task, evidence id) of what does not stand any more, with why.
-    `uncommitted` are paths that differ from HEAD, where that can be told.
+    `uncommitted` are paths that differ from HEAD, where that can be told. `made` are the commits that HEAD has and
+    `began`, the head at the session's start, had not, where a session's end is told.
     """
 
     position: Position
@@ -40,6 +41,8 @@ class Facts:
     since: Oid = ""
     stale: Mapping[tuple[Key, str], str] = field(default_factory=dict)
     uncommitted: tuple[str, ...] = ()
+    began: Oid = ""
+    made: tuple[tuple[Oid, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +130,49 @@ def handover(
     key = view.next_number(layout.HANDOVER, hand.writer)
     task = told.task or tasks.active(view, hand.writer, hand.worktree)
     fields = _body(view, hand, facts, task, session, told)
-    episode = view.record(session) if session else None
+    record = view.record(session) if session else None
+    if record is not None and told.derived and not task and not episode.recalled(record).busy:
+        fields |= _left_before(view, hand, facts.position)
+    fields |= {
+        "began": facts.began,
+        "session_commits": [{"oid": oid, "subject": text} for oid, text in facts.made[:LISTED]],
+    }
+    if len(facts.made) > LISTED:
+        fields["left_out"]["session_commits"] = len(facts.made) - LISTED
     fields |= {
         "number_name": key.partition("@")[0],
         "reason": reason,
         "checkpoint_name": checkpoint_name,
         "recovered": recovered,
-        "client": episode.get("client", "") if episode else "",
+        "client": record.get("client", "") if record else "",
         "kind": "derived" if told.derived else "written",
     }
     records = {key: Change(fields)}
     return key, hand.draft("handover.written", records, task, reason=reason)
+
+
+def _left_before(view: View, hand: Hand, here: Position) -> dict[str, Json]:
+    """What this writer's newest handover here says, for a session in which nothing was asked: it still stands.
+
+    Only where the repository stands as it did then; nothing otherwise, since nobody looked at what came between.
+    """
+    rows = view.json(layout.branch_index(here.branch), {"rows": []})["rows"]
+    own = [row for row in rows if row["writer"] == hand.writer and row["worktree"] == here.worktree]
+    record = view.record(max(own, key=lambda row: row["stamp"])["key"]) if own else None
+    then = record.get("position") if record else None
+    if record is None or record.text("by") != hand.writer or not isinstance(then, dict):
+        return {}
+    if any(then.get(name) != getattr(here, name) for name in ("branch", "head", "fingerprint", "worktree")):
+        return {}
+    name = record.text("carried") or record.text("number_name")
+    state = record.get("state") if record.get("carried") is None else (record.get("state") or [])[1:]
+    return {
+        "carried": name,
+        "title": record.text("title"),
+        "objective": record.text("objective"),
+        "next": record.text("next"),
+        "state": [f"Nothing was asked in this session; what {name} left stands:", *(state or [])],
+    }
 
 
 def subject(view: View, key: Key, draft: Draft) -> Clean:
@@ -260,7 +295,10 @@ def _doing(facts: Facts, past: Recalled) -> list[str]:
         files = f" changed {_few(past.files)}" if past.files else " changed no file that it named"
         lines.append(f"This session ({past.client}, {turns}){files}.")
     tests = [one for one in past.ran if one.tests]
-    lines += [f"Tests {one.tests}: `{one.command}` {episode.status(one)}." for one in tests[-2:]]
+    lines += [f"Tests {one.tests}: {episode.words(one)}" for one in tests[-2:]]
+    made, since = (facts.made, "it began") if facts.began else (facts.commits, "the checkpoint before")
+    if made:
+        lines.append(f"New in HEAD since {since}, by whomever: {_few([text for _, text in made], '; ')}")
     if facts.uncommitted:
         lines.append(f"Not committed: {_few(facts.uncommitted)}.")
     elif facts.position.dirty:
@@ -280,14 +318,14 @@ def _following(past: Recalled) -> str:
     if past.unanswered:
         return f"Finish the last request, which was cut off: {episode.one_line(past.prompt)}"
     if past.ran and past.ran[-1].tests == "failed":
-        return f"Make `{past.ran[-1].command}` pass: it {episode.status(past.ran[-1])}"
+        return f"Make this pass: {episode.words(past.ran[-1])}"
     return ""
 
 
-def _few(names: tuple[str, ...]) -> str:
-    """`a.py, b.py and 3 more`, with how many there are where one does not see it."""
+def _few(names: Sequence[str], between: str = ", ") -> str:
+    """`a.py, b.py and 3 more`."""
     more = len(names) - NAMED
-    return f"{', '.join(names[:NAMED])}{f' and {more:,} more' if more > 0 else ''}"
+    return f"{between.join(names[:NAMED])}{f' and {more:,} more' if more > 0 else ''}"
 
 
 def _open(view: View, kind: Kind, linked: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], int]:

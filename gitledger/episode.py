@@ -23,6 +23,9 @@ LINE = 240
 READ = 20_000
 """Characters of a command or of an output's end that are looked at."""
 
+_FAILURES = ("FAILED ", "FAIL: ", "ERROR: ", "--- FAIL: ", "\N{BLACK CIRCLE} ", "\u2715 ", "\u00d7 ", "not ok ")
+"""How a line begins by which pytest, unittest, go test, jest, vitest and TAP name a test that failed."""
+
 Items = dict[str, dict[str, dict[str, Json]]]
 
 
@@ -69,12 +72,14 @@ class Recalled:
     answer: str = ""
     unanswered: bool = False
 
+    @property
+    def busy(self) -> bool:
+        """True where anything was asked, run or answered in it."""
+        return bool(self.turns or self.prompt or self.asked or self.ran or self.files)
+
     def failing(self) -> tuple[str, ...]:
         """What failed last: commands that nobody has seen succeed since, then what tools said."""
-        broken = [one for one in self.ran if one.exit or one.tests == "failed"]
-        rows = [f"`{one.command}` {status(one)}" for one in broken]
-        told = " ".join(rows)
-        return (*rows, *(error for error in self.errors if error[:LINE] not in told))
+        return (*(words(one) for one in self.ran if one.exit or one.tests == "failed"), *self.errors)
 
 
 def recalled(record: Record | None) -> Recalled:
@@ -108,10 +113,11 @@ def recalled(record: Record | None) -> Recalled:
     )
 
 
-def status(one: Ran) -> str:
-    """How a command ended, in words: `exited 1: 2 failed`."""
+def words(one: Ran) -> str:
+    """A command with how it ended: `make test (exited 1: 2 failed)`."""
     ended = "" if one.exit is None else f"exited {one.exit}"
-    return ": ".join(word for word in (ended, one.said) if word) or "ended, and said nothing"
+    told = ": ".join(word for word in (ended, one.said) if word)
+    return f"{one.command} ({told})" if told else one.command
 
 
 def one_line(text: str) -> Clean:
@@ -123,7 +129,11 @@ def _outcome(run: CommandRun, config: Config) -> dict[str, Json]:
     found = [one.value() for one in results.read(run.output)] if run.output else []
     tests = ("failed" if results.failed(found) or run.exit else "passed") if found else ""
     counted = "; ".join(results.listed(found))
-    return {"said": redact(counted) if counted else _last_line(run, config), "tests": tests}
+    if tests == "failed" and config.capture.text != "none":
+        rows = (row.strip() for row in run.output[-READ:].splitlines())
+        first = next((row for row in rows if row.startswith(_FAILURES)), "")
+        counted = f"{counted}; {first}" if first else counted
+    return {"said": one_line(counted) if counted else _last_line(run, config), "tests": tests}
 
 
 def _last_line(run: CommandRun, config: Config) -> Clean:

@@ -254,13 +254,26 @@ class Ledger:
         record = view.record(session)
         name = (record.text("worktree") if record else "") or self.gitdir.worktree
         place = self.gitdir if name == self.gitdir.worktree else gitdir.worktree(self.gitdir.common, name)
-        if place:
-            return self.facts(view, place)
-        # That work tree is gone: where it stood when the session started there is what is known of it.
         then = record.get("position") if record else None
+        if place:
+            return self._since_it_began(self.facts(view, place), then)
+        # That work tree is gone: where it stood when the session started there is what is known of it.
         if isinstance(then, dict) and then.get("worktree") == name:
             return Facts(read_position(then))
         return Facts(Position("", "", worktree=name))
+
+    def _since_it_began(self, facts: Facts, then: Json) -> Facts:
+        """The facts of a session's end with the commits since its start, which may be before the newest checkpoint."""
+        began = read_position(then).head if isinstance(then, dict) else ""
+        here = facts.position.head
+        if not isinstance(began, str) or began in ("", UNBORN, here) or here in ("", UNBORN):
+            return facts
+        if began == facts.since:
+            return replace(facts, began=began, made=facts.commits)
+        try:
+            return replace(facts, began=began, made=worktree.commits_between(self.gitdir, began, here, COUNTED))
+        except LedgerError:
+            return facts  # that head is gone
 
     def _durably(self, build: Callable[[View], Plan | None]) -> Written | None:
         try:

@@ -80,15 +80,16 @@ Field: TypeAlias = tuple[Json, Stamp]
 
 _TEXTS = frozenset(
     """
-    accept_unproven active answer answered_at area at blob branch by checkpoint_at checkpoint_name client
-    client_session command commit criterion description done_at fingerprint goal head id kind last_answer last_at
-    last_prompt ledger moved name next next_at non_goals number_name objective output parent path previous
-    principal public_key reason resolution resolved_at scope session slug source_sha256 result_sha256 how put held_at undoes undone_by source split_at split_from status summary
-    superseded_by supersedes taken task task_name task_title text title uuid why worktree writer
+    accept_unproven active answer answered_at area at began blob branch by carried checkpoint_at checkpoint_name
+    client client_session command commit criterion description done_at fingerprint goal head held_at how id kind
+    last_answer last_at last_prompt ledger moved name next next_at non_goals number_name objective output parent
+    path previous principal public_key put reason resolution resolved_at result_sha256 said scope session slug
+    source source_sha256 split_at split_from status summary superseded_by supersedes taken task task_name
+    task_title tests text title undoes undone_by unproposed uuid why worktree writer
     """.split()  # noqa: SIM905 (reads as one list)
 )
 """Fields that are text wherever they stand, a record's key included."""
-_LISTS = frozenset(("covers", "errors", "files", "made"))
+_LISTS = frozenset(("asked", "covers", "errors", "files", "made", "uncommitted"))
 """Fields that are lists of texts."""
 
 
@@ -132,7 +133,9 @@ class Record:
     def is_odd(self) -> bool:
         """True where a field is of another kind than it has."""
         held = [self.fields, *(fields for items in self.items.values() for fields in items.values())]
-        return not all(_kept(name, value) for fields in held for name, (value, _) in fields.items())
+        # None is how a field that was set is taken back: a checkpoint of no task has that as its task.
+        said = ((name, value) for fields in held for name, (value, _) in fields.items() if value is not None)
+        return not all(_kept(name, value) for name, value in said)
 
     def listed(self, name: str) -> list[dict[str, Json]]:
         """The items of a list as plain values with their `id`, oldest first."""

@@ -96,7 +96,7 @@ def test_commits_that_others_made_meanwhile_are_never_a_sessions_own(repo: Repo)
     assert "README.md" in record
     assert "somebody elses work" not in document(repo, f"{layout.plain_stem(session)}.json")
     told = document(repo, made.path)
-    assert "somebody elses work 29" in section(told, "Commits since the previous checkpoint here, by whomever")
+    assert "somebody elses work 29" in section(told, "Commits since the session began, by whomever")
     assert "and 10 earlier" in told
     assert "somebody elses work 9\n" not in told
 

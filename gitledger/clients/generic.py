@@ -166,8 +166,10 @@ def _memory(payload: schema.GenericPayload, config: Config, files: list[str]) ->
         kept["last_prompt"] = text
     if payload.answer and (text := permitted(payload.answer, config)):
         kept["last_answer"] = text
-    if payload.errors:
-        kept["errors"] = list(payload.errors)[-5:]
+    # What a command ended with is remembered with the command, and taken back when it succeeds.
+    ends = {lines[-1].strip() for run in payload.commands if (lines := run.output.strip().splitlines())}
+    if errors := [error for error in payload.errors if error.strip() not in ends]:
+        kept["errors"] = errors[-5:]
     named = list(dict.fromkeys([*files, *payload.files]))[-FILES_KEPT:]
     if named != files:
         kept["files"] = named

@@ -73,7 +73,7 @@ def handover(record: Record, source: str) -> bytes:
         *_body(record),
         _todos(record),
         *_open(record),
-        *_work(record),
+        *(_since_it_began(record) if record.get("session_commits") else _work(record)),
         *_last(record),
         f"*{'Written by its author' if record.get('kind') == 'written' else 'Derived from records, journal and git'}. "
         "A handover is not the source of truth, git is: compare where the repository stands now before following it.*",
@@ -160,6 +160,12 @@ def _work(record: Record) -> Iterable[str]:
     commits = [*_commits(record.get("commits")), *_earlier(record, "commits")]
     yield section("Commits since the previous checkpoint here, by whomever", commits)
     yield section("Paths that differ since then", _paths(record.get("changed")))
+
+
+def _since_it_began(record: Record) -> Iterable[str]:
+    rows = [*_commits(record.get("session_commits")), *_earlier(record, "session_commits")]
+    yield section("Commits since the session began, by whomever", rows)
+    yield section("Paths that differ since the previous checkpoint here", _paths(record.get("changed")))
 
 
 def _earlier(record: Record, name: str) -> list[str]:
