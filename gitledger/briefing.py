@@ -5,14 +5,16 @@ Best effort: what cannot be read is a finding in the briefing, and the session s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from gitledger import authority, handovers, layout, objects, proof, relations, splitting, tasks, todo, trust
+from gitledger import authority, handovers, layout, objects, proof, relations, splitting, tasks, todo, trust, worktree
 from gitledger.authority import Assessment
 from gitledger.errors import LedgerError
+from gitledger.fingerprint import Dirty
 from gitledger.ledger import Ledger
 from gitledger.model import DETACHED, UNBORN, Field, Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
@@ -29,6 +31,7 @@ MORE = (
     "gitledger log",
     "gitledger search TEXT",
 )
+DECISIONS_NAMED = 3
 LOOKED_BACK = 200
 """Commits that are searched for the one that brought the newest checkpoint."""
 
@@ -52,23 +55,41 @@ class Survey:
 
 
 def briefing(
-    ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
+    ledger: Ledger,
+    *,
+    session: Key = "",
+    client: str = "",
+    source: str = "",
+    advice: str = "",
+    faults: Iterable[str] = (),
 ) -> str:
     """The briefing's text within the configured budgets."""
     policy = ledger.desk.config.briefing
-    facts = gather(ledger, session=session, client=client, source=source, faults=faults)
+    facts = gather(ledger, session=session, client=client, source=source, advice=advice, faults=faults)
     return rendered.briefing(facts, policy.lines, policy.chars)
 
 
 def gather(
-    ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
+    ledger: Ledger,
+    *,
+    session: Key = "",
+    client: str = "",
+    source: str = "",
+    advice: str = "",
+    faults: Iterable[str] = (),
 ) -> Briefing:
     """All that a briefing or a status says; a part that cannot be read is named among the findings."""
-    return survey(ledger, session=session, client=client, source=source, faults=faults).facts
+    return survey(ledger, session=session, client=client, source=source, advice=advice, faults=faults).facts
 
 
 def survey(
-    ledger: Ledger, *, session: Key = "", client: str = "", source: str = "", faults: Iterable[str] = ()
+    ledger: Ledger,
+    *,
+    session: Key = "",
+    client: str = "",
+    source: str = "",
+    advice: str = "",
+    faults: Iterable[str] = (),
 ) -> Survey:
     """The facts of a briefing with what they were read from, for whoever says more of the same moment."""
     found = [Finding("could not be done", "session start", fault, "see the log") for fault in faults]
@@ -102,7 +123,16 @@ def survey(
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
     found += _try(found, "proposer", lambda: _proposer(ledger), [])
     found += _try(found, "tasks", lambda: _of_task(view, key), []) if key else []
-    withheld = _overtaken(record, chosen, choices, assessment) if record else ""
+    said = (record.fields.get("next") or record.fields.get("at") or (None, None))[1] if record else None
+    withheld = ""
+    if said and not (chosen and chosen.verdict.trusted and chosen.stamp > said):
+        ask = partial(handovers.worth, ledger, view, here, assessment, said, chosen, choices)
+        withheld = _try(found, "handovers", ask, "it cannot be told what was left")
+    over = ""
+    if chosen and chosen.verdict.trusted:
+        over = _try(found, "handovers", partial(handovers.over, view, key, said, chosen, believe), "")
+    same: tuple[tuple[str, ...], str] = ((), "")
+    differing, diff = _try(found, "work tree", lambda: _changed(ledger, look.dirty), same)
     facts = Briefing(
         position=here,
         ledger=view.manifest.name,
@@ -113,8 +143,8 @@ def survey(
         task=_task(view, whole, record, withheld, stale) if whole and record else None,
         waiting=waiting,
         waiting_total=total,
-        handover=_handover(ledger, view, chosen, tier or 0, here) if chosen else None,
-        elsewhere=_elsewhere(view, choices, assessment),
+        handover=_handover(ledger, view, chosen, tier or 0, here, over) if chosen else None,
+        elsewhere=_try(found, "handovers", lambda: handovers.elsewhere(ledger, view, choices, here, assessment), ()),
         verified=_verified(whole, record, stale, here) if whole and record else (),
         stale=_stale(record, stale) if record else (),
         candidates=tuple(proof.seen(one) for one in proof.candidates(record) if not one.taken) if record else (),
@@ -122,6 +152,10 @@ def survey(
         findings=tuple(found),
         checkpoint=_try(found, "checkpoint", lambda: _checkpoint(ledger, tip, about, project), None),
         pending=len(ledger.pending),
+        changed=differing,
+        diff=diff,
+        documents=_try(found, "documents", lambda: _documents(view, key), ()) if key else (),
+        advice=advice,
         more=MORE,
     )
     return Survey(facts, view, assessment, key, record)
@@ -219,20 +253,20 @@ def _of_config(view: View, faults: Iterable[Finding], believe: Callable[[Record]
     return list(dict.fromkeys(kept))
 
 
-def _overtaken(
-    record: Record, chosen: handovers.Judged | None, choices: list[trust.Choice], assessment: Assessment
-) -> str:
-    # A next action that was set before the newest handover stood beside it then, and is worth no more than it is. A
-    # stranger's handover says nothing of it.
-    known = [one.candidate for one in choices if assessment.of(one.candidate.stamp.writer) == "verified"]
-    if not known or (chosen and chosen.verdict.trusted):
-        return ""
-    newest = max(known, key=lambda one: one.created_at)
-    if str(record.get("next_at") or record.get("at") or "") > newest.created_at:
-        return ""
-    if chosen and chosen.verdict.authenticity == "verified":
-        return chosen.verdict.withheld[0]
-    return f"different_context: last worked on {newest.branch or 'no branch'}"
+def _changed(ledger: Ledger, dirty: Sequence[Dirty]) -> tuple[tuple[str, ...], str]:
+    """The first paths that differ from HEAD, and git's own line on them, where there are any."""
+    rows = [f"{worktree.how(one)} {os.fsdecode(one.path)}" for one in dirty[: rendered.LISTED]]
+    return tuple(rows), worktree.shortstat(ledger.gitdir) if any(one.mode for one in dirty) else ""
+
+
+def _documents(view: View, task: Key) -> tuple[str, ...]:
+    """What `gitledger get` prints of a task: its documents, and the decisions that bear on it."""
+    stem = view.tip_stem(task)
+    folder = stem.rpartition("/")[0] if stem else ""
+    listed = [f"{folder}/{name}.md" for name in ("STATE", "TODO", "SOURCES")] if folder else [view.name(task)]
+    links = view.need(task).listed("links")
+    keys = [str(link["id"]) for link in links if link.get("open") and link.get("kind") == layout.DECISION.word]
+    return (*listed, *(view.name(key) for key in keys[: -DECISIONS_NAMED - 1 : -1]))
 
 
 def _task(view: View, whole: Record, record: Record, withheld: str, stale: proof.Stale) -> ActiveTask:
@@ -283,7 +317,7 @@ def _waiting(view: View, task: Key | None, believe: Callable[[Record], Record]) 
     return tuple(shown), total
 
 
-def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int, here: Position) -> Handover:
+def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int, here: Position, over: str) -> Handover:
     known = chosen.verdict.authenticity == "verified"
     fields = chosen.fields if known else {}
     at = str(chosen.fields.get("at", "")) if known or trust.milliseconds(str(chosen.fields.get("at"))) else ""
@@ -301,6 +335,8 @@ def _handover(ledger: Ledger, view: View, chosen: handovers.Judged, tier: int, h
         next=str(fields.get("next", "")),
         verdict=chosen.verdict,
         recorded=chosen.recorded if known else _plain(chosen.recorded, here),
+        recovered=fields.get("recovered") is True,
+        over=over,
     )
 
 
@@ -309,16 +345,6 @@ def _plain(recorded: Position, here: Position) -> Position:
     branch = recorded.branch if recorded.branch in (here.branch, DETACHED) else "another branch"
     head = recorded.head if objects.is_oid(recorded.head) or recorded.head == UNBORN else ""
     return replace(recorded, branch=branch, head=head, worktree="", operation="")
-
-
-def _elsewhere(view: View, choices: list[trust.Choice], assessment: Assessment) -> tuple[str, ...]:
-    rows = []
-    for one in (choice.candidate for choice in choices if choice.tier is None):
-        if assessment.of(one.stamp.writer) == "verified":
-            rows.append(f"{view.name(one.key)} on {one.branch or 'no branch'}")
-        else:
-            rows.append(f"{view.name(one.key)} of writer {one.stamp.writer}, which is not trusted here")
-    return tuple(rows)
 
 
 def _verified(whole: Record, record: Record, stale: proof.Stale, here: Position) -> tuple[str, ...]:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gitledger import layout, trust, worktree
 from gitledger.authority import Assessment
 from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger, read_position
-from gitledger.model import DETACHED, Finding, Json, Key, Position, Relation, Stamp, Verdict
+from gitledger.model import DETACHED, Finding, Json, Key, Position, Record, Relation, Stamp, Verdict
 from gitledger.trust import Candidate, Choice
 from gitledger.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A handover with its verdict at this moment; `writer` is who wrote it by its stamps, "" for more than one."""
+    """A handover with its verdict at this moment; `writer` is who wrote it by its stamps, "" for more than one.
+
+    `stamp` is when it was written, in the order of all events.
+    """
 
     key: Key
     fields: dict[str, Json]
     recorded: Position
     verdict: Verdict
-    writer: str = ""
+    writer: str
+    stamp: Stamp
 
 
 def candidates(view: View, branch: str) -> list[Candidate]:
@@ -76,6 +81,7 @@ def judge(ledger: Ledger, view: View, key: Key, here: Position, assessment: Asse
             assessment.of(writer),
         ),
         writer,
+        max((stamp for _, stamp in record.fields.values()), default=Stamp(0, "", 0)),
     )
 
 
@@ -97,6 +103,66 @@ def selected(
         except (LedgerError, AttributeError, KeyError, TypeError, ValueError) as e:
             faults.append(Finding("broken record", view.name(key), str(e), "run: gitledger fsck"))
     return None, None, choices, faults
+
+
+def worth(
+    ledger: Ledger,
+    view: View,
+    here: Position,
+    assessment: Assessment,
+    said: Stamp,
+    chosen: Judged | None,
+    choices: list[Choice],
+) -> str:
+    """Why what was said of a task at `said` may not be followed now, "" where it may.
+
+    It counts as it stands until a handover is made; from then on it is worth what the selected handover is, or the
+    newest of this branch, where that was made since. A stranger's handover says nothing of it.
+    """
+    made = [
+        one for one in choices if one.candidate.stamp > said and assessment.of(one.candidate.stamp.writer) == "verified"
+    ]
+    if not made:
+        return ""
+    judged = {chosen.key: chosen} if chosen else {}
+    near = [one.candidate for one in made if one.tier is not None]
+    vouching = {one.key for one in near if chosen and one.key == chosen.key}
+    vouching |= {max(near, key=lambda one: one.stamp).key} if near else set()
+    for key in vouching:
+        found = judged[key] = judged.get(key) or judge(ledger, view, key, here, assessment)
+        if found.verdict.trusted:
+            return ""
+    newest = max((one.candidate for one in made), key=lambda one: one.stamp)
+    if newest.key in judged:
+        return judged[newest.key].verdict.withheld[0]
+    return f"different_context: last worked on {newest.branch or 'no branch'}"
+
+
+def over(view: View, task: Key | None, said: Stamp | None, chosen: Judged, believe: Callable[[Record], Record]) -> str:
+    """Why a handover's next action is nothing to follow any more although the handover is; "" where it is."""
+    about = chosen.fields.get("task")
+    if task is None:
+        record = view.record(about) if isinstance(about, str) and layout.numbered(about) else None
+        status = believe(record).text("status") if record else ""
+        return f"{view.name(str(about))} is {status} now" if status not in ("", "active", "blocked") else ""
+    if about != task:
+        return f"the work is at {view.name(task)} now"
+    return "another one was set since" if said and said > chosen.stamp else ""
+
+
+def elsewhere(
+    ledger: Ledger, view: View, choices: list[Choice], here: Position, assessment: Assessment
+) -> tuple[str, ...]:
+    """What other branches have, each in one line; of the newest it is said whether its branch is merged here."""
+    rows: list[str] = []
+    for one in (choice.candidate for choice in choices if choice.tier is None):
+        if assessment.of(one.stamp.writer) != "verified":
+            rows.append(f"{view.name(one.key)} of writer {one.stamp.writer}, which is not trusted here")
+            continue
+        merged = not rows and judge(ledger, view, one.key, here, assessment).verdict.divergence.reason == "merged"
+        said = "different_context (merged)" if merged else "different_context"
+        rows.append(f"{view.name(one.key)} on {one.branch or 'no branch'}: {said}")
+    return tuple(rows)
 
 
 def _candidate(view: View, row: Json, branch: str) -> Candidate:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gitledger import sessions
+from gitledger import layout, sessions, tasks
 from gitledger.ledger import QUIET, Ledger
-from gitledger.model import Change, Draft, Json, Key, Record
+from gitledger.model import Change, Draft, Json, Key, Position, Record
 from gitledger.schema import Rollover
 from gitledger.tasks import Hand
 from gitledger.view import View
@@ -25,12 +25,14 @@ class Standing:
     """What advice depends on.
 
     `used` is the part of the context that is used, from 0 to 1, None where nobody says. `unsaved` counts events that
-    are in no checkpoint, `finished` says that one of them finished a task. `half` says why a step is half done, or "".
+    are in no checkpoint, `finished` says that one of them finished a task. `moved` says that HEAD is not where the
+    newest checkpoint of this work tree was made. `half` says why a step is half done, or "".
     """
 
     used: float | None = None
     unsaved: int = 0
     finished: bool = False
+    moved: bool = False
     half: str = ""
 
 
@@ -56,6 +58,9 @@ def advise(standing: Standing, policy: Rollover) -> Advice:
         return Advice("checkpoint", f"{used}, and a task was finished", "gitledger checkpoint", percent)
     if full >= policy.checkpoint_percent and standing.unsaved:
         return Advice("checkpoint", f"{used}, and there are {events}", "gitledger checkpoint", percent)
+    if full >= policy.checkpoint_percent and standing.moved:
+        why = f"{used}, and HEAD is not where the newest checkpoint was made"
+        return Advice("checkpoint", why, "gitledger checkpoint", percent)
     if full >= policy.fresh_percent and not standing.half:
         return Advice("fresh session", f"{used}, and nothing is half done", "gitledger handover write", percent)
     if full >= policy.fresh_percent:
@@ -68,12 +73,23 @@ def standing(ledger: Ledger, session: Key | None, used: float | None = None) -> 
     view = ledger.view()
     record = view.record(session) if session else None
     here = ledger.position(fingerprint=False)
-    half = f"a {here.operation} is under way" if here.operation else ""
-    if here.dirty:
-        half = half or f"{here.dirty:,} path{'' if here.dirty == 1 else 's'} of the work tree not committed"
+    place = view.record(layout.worktree_key(ledger.desk.writer.id, here.worktree))
+    moved = (place.text("head") if place else "") != here.head
     news = [event.type for event in ledger.pending if event.type not in QUIET]
     told = share(record.get("usage")) if record and used is None else used
-    return Standing(told, len(news), "task.done" in news, half), record
+    return Standing(told, len(news), "task.done" in news, moved, _half(ledger, view, here)), record
+
+
+def _half(ledger: Ledger, view: View, here: Position) -> str:
+    """Why a step is half done, or "": what the next session could not go on from by the one next action."""
+    if here.operation:
+        return f"a {here.operation} is under way"
+    if here.dirty:
+        return f"{here.dirty:,} path{'' if here.dirty == 1 else 's'} of the work tree not committed"
+    key = tasks.active(view, ledger.desk.writer.id, here.worktree)
+    if key and not tasks.next_action(view.need(key)):
+        return f"{view.name(key)} has no next action"
+    return ""
 
 
 def share(usage: Json) -> float | None:
@@ -95,7 +111,8 @@ def told(ledger: Ledger, session: Key | None, used: float | None = None) -> Advi
     """The advice for a session, journalled where it has got further than before since its context was last small."""
     found, record = standing(ledger, session, used)
     advice = advise(found, ledger.desk.config.rollover)
-    if record is None or session is None or not _crossed(record, advice, ledger.desk.config.rollover):
+    policy = ledger.desk.config.rollover
+    if record is None or session is None or not (_crossed(record, advice, policy) or _finished(ledger, session)):
         return advice
 
     def build(view: View, hand: Hand) -> tuple[None, Draft]:
@@ -104,6 +121,21 @@ def told(ledger: Ledger, session: Key | None, used: float | None = None) -> Advi
 
     ledger.record(build)
     return advice
+
+
+def said(advice: Advice) -> str:
+    """The advice in one line."""
+    return f"{advice.advice}: {advice.why}" + (f"; {advice.command}" if advice.command else "")
+
+
+def _finished(ledger: Ledger, session: Key) -> bool:
+    """True where a task was finished since this session was last advised: each one is a reason of its own."""
+    for event in reversed(ledger.pending):
+        if event.type == "rollover.advised" and session in event.records:
+            return False
+        if event.type == "task.done":
+            return True
+    return False
 
 
 def _crossed(record: Record, advice: Advice, policy: Rollover) -> bool:

@@ -52,6 +52,12 @@ def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, check: bool = T
 
 
 # ── position ─────────────────────────────────────────────────────────────────────────────────
+def seen(gitdir: GitDir, path: str) -> bool:
+    """True where git knows a file at or below `path`, or would take one in: a change there is one of the work tree."""
+    shown = ("--literal-pathspecs", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path)
+    return bool(_ask(gitdir, *shown).out)
+
+
 def untracked(gitdir: GitDir, within: Sequence[str] = ()) -> list[str]:
     """The untracked files that git does not ignore, a folder of nothing else as one, with a `/` behind it.
 
@@ -65,11 +71,13 @@ def untracked(gitdir: GitDir, within: Sequence[str] = ()) -> list[str]:
 class Look(NamedTuple):
     """Where a work tree stands, and the id of what each path that differs from HEAD holds, "" where it is gone.
 
-    `differs` is None where that was not asked for, or cannot be told within bounds.
+    `differs` is None where that was not asked for, or cannot be told within bounds. `dirty` are the same paths as
+    `git status` tells them, the untracked ones last.
     """
 
     position: Position
     differs: dict[str, Oid] | None
+    dirty: tuple[Dirty, ...] = ()
 
 
 def position(
@@ -107,23 +115,30 @@ def look(
     tree = ""
     if head != UNBORN:
         tree = read_tree(head) if read_tree else _ask(gitdir, "rev-parse", "--verify", head + "^{tree}").line
-    seen, differs = _contents(_at(gitdir), tree, dirty) if fingerprint else ("", None)
+    # Once per path: a file staged as deleted and there again is named twice, and what lies there is what counts.
+    once = list({one.path: one for one in sorted(dirty, key=lambda one: not one.mode)}.values())
+    seen, differs = look_at(_at(gitdir), tree, once, deadline=DEADLINE) if fingerprint else ("", None)
     stands = Position(
         branch=branch,
         head=head,
         tree=tree,
-        dirty=len({one.path for one in dirty}),
+        dirty=len(once),
         fingerprint=seen,
         worktree=gitdir.worktree,
         operation=operation(gitdir),
     )
-    return Look(stands, differs)
+    return Look(stands, differs, tuple(once))
 
 
-def _contents(top: str, tree: Oid, dirty: Sequence[Dirty]) -> tuple[str, dict[str, Oid] | None]:
-    # Once per path: a file staged as deleted and there again is named twice, and what lies there is what counts.
-    once = {one.path: one for one in sorted(dirty, key=lambda one: not one.mode)}
-    return look_at(top, tree, list(once.values()), deadline=DEADLINE)
+def how(one: Dirty) -> str:
+    """In a word how a path differs from HEAD."""
+    return "untracked" if not one.mode else "deleted" if one.mode == GONE else "changed"
+
+
+def shortstat(gitdir: GitDir) -> str:
+    """How much of the tracked files differs from HEAD, in git's own line; "" where nothing does."""
+    told = _ask(gitdir, "diff-index", "--shortstat", "--no-ext-diff", "--no-textconv", "HEAD", "--", check=False)
+    return told.line if told.code == 0 else ""
 
 
 def _parse_status(out: bytes) -> tuple[str, str, list[Dirty]]:

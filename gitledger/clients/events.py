@@ -16,10 +16,12 @@ def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") ->
     """
     key = layout.session_key(client, said.session_id)
     faults = []
+    goes_on = False
     try:
         known = ledger.view().record(key) if entry else None
         if known is not None and generic.same(known, entry):
             return ""
+        goes_on = known is not None and "position" in known.fields
         ledger.start_session(client, said.session_id, said.source, said.pid)
         ledger.recover_sessions(own=key)
     except (LedgerError, OSError) as e:
@@ -30,8 +32,11 @@ def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") ->
     if not ledger.desk.config.briefing.on_start:
         return ""
     from gitledger import briefing
+    from gitledger.clients import usage
 
-    return briefing.briefing(ledger, session=key, client=client, source=said.source, faults=faults)
+    # Of a session that begins, the context is empty: only one that goes on has got anywhere.
+    advice = usage.spoken(ledger, key) if goes_on and not faults else ""
+    return briefing.briefing(ledger, session=key, client=client, source=said.source, advice=advice, faults=faults)
 
 
 def compact(ledger: Ledger, client: Adapter, said: GenericPayload) -> str:
@@ -43,6 +48,9 @@ def compact(ledger: Ledger, client: Adapter, said: GenericPayload) -> str:
 
     often = client.ANNOUNCES_ALWAYS and said.trigger != "manual"
     made = ledger.before_compaction(layout.session_key(client.NAME, said.session_id), often=often)
+    from gitledger.clients import usage
+
+    usage.spoken(ledger, layout.session_key(client.NAME, said.session_id))
     told = pointer(made.name, made.task, made.path, made.digest, made.next)
     return (told + _capsule(ledger, made)).rstrip()
 
@@ -61,11 +69,11 @@ def _capsule(ledger: Ledger, made: Pointer) -> str:
 
 def settle(ledger: Ledger, client: str, said: GenericPayload) -> None:
     """Make the checkpoint of a turn's end, for a client that cannot be kept from compacting, and say what is next."""
-    from gitledger import rollover
+    from gitledger.clients import usage
 
     key = layout.session_key(client, said.session_id)
     ledger.before_compaction(key, reason="turn")
-    rollover.told(ledger, key)
+    usage.advised(ledger, key)
 
 
 def end(ledger: Ledger, client: str, said: GenericPayload) -> str:

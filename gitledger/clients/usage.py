@@ -7,8 +7,9 @@ import os
 import stat
 from collections.abc import Iterator
 
-from gitledger import layout, wal
+from gitledger import capture, layout, rollover, wal
 from gitledger.clients import adapter, claude_code, codex
+from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger
 from gitledger.model import Json, Key
 
@@ -16,6 +17,23 @@ FIGURES = {claude_code.NAME: claude_code.figures, codex.NAME: codex.figures}
 """What reads a line of a transcript, by client."""
 LOOKED_AT = 1 << 20
 """Bytes of a transcript, from its end."""
+
+
+def advised(ledger: Ledger, session: Key | None, used: float | None = None) -> rollover.Advice:
+    """The advice for a session, by `used`, else by its transcript, else by what its client said last; journalled."""
+    if used is None and session:
+        used = rollover.share(read(ledger, session))
+    return rollover.told(ledger, session, used)
+
+
+def spoken(ledger: Ledger, session: Key | None) -> str:
+    """The same in one line, "" where work may just go on, or where nobody can tell."""
+    try:
+        advice = advised(ledger, session)
+    except (LedgerError, OSError) as e:  # best effort: whoever shows it has something else to do
+        capture.log(ledger.gitdir.common, f"rollover: {e}")
+        return ""
+    return rollover.said(advice) if advice.advice != "continue" else ""
 
 
 def read(ledger: Ledger, session: Key) -> dict[str, int] | None:

@@ -22,13 +22,10 @@ def command(ctx: click.Context, used: float | None, as_json: bool) -> None:
     from gitledger.clients import usage
 
     ledger = opened(ctx)
-    session = rollover.current(ledger)
-    if used is None and session:
-        used = rollover.share(usage.read(ledger, session))
-    advice = rollover.told(ledger, session, used)
+    advice = usage.advised(ledger, rollover.current(ledger), used)
     if as_json:
         from dataclasses import asdict
 
         put_json(asdict(advice))
     else:
-        put(f"{advice.advice}: {advice.why}" + (f"; {advice.command}" if advice.command else ""))
+        put(rollover.said(advice))

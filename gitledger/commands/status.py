@@ -12,10 +12,12 @@ from gitledger.commands import json_option, opened, put, put_json
 @click.pass_context
 def command(ctx: click.Context, as_json: bool) -> None:
     """Show where the project stands: task, handover, checkpoint, and what needs a person."""
-    from gitledger import briefing
+    from gitledger import briefing, rollover
+    from gitledger.clients import usage
     from gitledger.render import status
 
-    facts = briefing.gather(opened(ctx))
+    ledger = opened(ctx)
+    facts = briefing.gather(ledger, advice=usage.spoken(ledger, rollover.current(ledger)))
     if as_json:
         from dataclasses import asdict
 

@@ -48,7 +48,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """The handover that was resolved, its verdict, and what it says. `age` is its age in words, `3 h ago`."""
+    """The handover that was resolved, its verdict, and what it says. `age` is its age in words, `3 h ago`.
+
+    `recovered` says that its session ended without saying so. `over` says why its next action is nothing to follow
+    although the handover is, or "".
+    """
 
     name: str
     tier: int
@@ -62,6 +66,8 @@ class Handover:
     next: str
     verdict: Verdict
     recorded: Position
+    recovered: bool = False
+    over: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,9 @@ class Briefing:
     `waiting` holds the newest open blockers and questions, `waiting_total` how many there are. `elsewhere` are lines
     on handovers of other branches, `verified`, `stale` and `candidates` lines on evidence, as the caller composed
     them. `finished` is told where no task is active. `pending`
-    counts events that are journalled but not yet in a commit.
+    counts events that are journalled but not yet in a commit. `changed` are paths of the work tree that differ from
+    HEAD, each with a word for how, `diff` is git's own line on them. `documents` name what to read of the active task.
+    `advice` is what to do next with this session, "" where it may just go on.
     """
 
     position: Position
@@ -111,6 +119,10 @@ class Briefing:
     findings: tuple[Finding, ...] = ()
     checkpoint: Checkpoint | None = None
     pending: int = 0
+    changed: tuple[str, ...] = ()
+    diff: str = ""
+    documents: tuple[str, ...] = ()
+    advice: str = ""
     more: tuple[str, ...] = (
         "gitledger status",
         "gitledger capsule",
@@ -145,8 +157,9 @@ def handover_line(found: Handover) -> str:
         f"{line(found.age, 30)} ({line(found.at, 24)})",
         f"by {line(found.writer, 20)}{' in ' + line(found.client, 20) if found.client else ''}",
         f"task {line(found.task_name, 24)}" if found.task_name else "no task",
+        "recovered: its session ended without saying so" if found.recovered else "",
     )
-    return " · ".join(words)
+    return " · ".join(word for word in words if word)
 
 
 def finding_line(finding: Finding) -> str:
