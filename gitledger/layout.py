@@ -56,12 +56,13 @@ ARTIFACT = Kind("A", "artifact", "artifacts", 4)
 NOTE = Kind("N", "note", "notes", 4)
 CHECKPOINT = Kind("C", "checkpoint", "checkpoints", 6)
 HANDOVER = Kind("H", "handover", "handovers", 6)
-KINDS = {k.letter: k for k in (TASK, DECISION, BLOCKER, QUESTION, ARTIFACT, NOTE, CHECKPOINT, HANDOVER)}
+MEMORY = Kind("M", "memory", "memory", 4)
+KINDS = {k.letter: k for k in (TASK, DECISION, BLOCKER, QUESTION, ARTIFACT, NOTE, MEMORY, CHECKPOINT, HANDOVER)}
 
 IMMUTABLE = frozenset((CHECKPOINT.letter, HANDOVER.letter))
 """Kinds that one event says all of: the first statement stands, a later one changes nothing."""
 
-_NUMBERED = re.compile(r"([TDBQANCH])-([0-9]{4,12})(?:@([a-z0-9]{4,16}))?\Z")
+_NUMBERED = re.compile(r"([TDBQANMCH])-([0-9]{4,12})(?:@([a-z0-9]{4,16}))?\Z")
 _WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
 _WORKTREE = re.compile(r"[a-z0-9]{4,16}:[0-9a-f]{12}\Z")
 _SESSION = re.compile(r"S-[0-9a-f]{12}\Z")

@@ -20,9 +20,10 @@ from gitledger.model import Finding, Json
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
+    from gitledger.memoryset import MemorySet
     from gitledger.proposal import ChangeSet as ChangeSet
 
-SCHEMAS = ("changeset", "config", "generic-payload")
+SCHEMAS = ("changeset", "config", "generic-payload", "memory")
 ITEMS_KEPT = 1_000
 """How many files, commands or errors of one payload are read."""
 
@@ -104,6 +105,19 @@ class Notify(NamedTuple):
     urls: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ()
 
 
+class Memory(NamedTuple):
+    """This machine only: the agents' memory files, what is read beside them for duplicates, and where copies go.
+
+    A path that is not absolute lies in the work tree. `backup` is a folder, "" for none; `log` a file, "" for one beside
+    the clone's other local files.
+    """
+
+    files: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ("memory/MEMORY.md",)
+    companions: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ("USER.md", "SOUL.md", "keep.md")
+    backup: Annotated[str, Text(0, 4_096)] = ""
+    log: Annotated[str, Text(0, 4_096)] = ""
+
+
 class Secrets(NamedTuple):
     """This machine only: a program that looks for secrets once more, after the built-in rules, before each commit."""
 
@@ -123,12 +137,13 @@ class Config(NamedTuple):
     remote: Remote = Remote()
     proposer: Proposer = Proposer()
     notify: Notify = Notify()
+    memory: Memory = Memory()
     secrets: Secrets = Secrets()
 
 
 SECTIONS: dict[str, Any] = {name: type(section) for name, section in Config()._asdict().items()}
-MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "notify", "secrets"})
-"""What can start a program or reach a network: never read from a ledger, which may have come from anywhere."""
+MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "notify", "memory", "secrets"})
+"""What can start a program, reach a network or change a file: never read from a ledger, which may be anybody's."""
 
 
 # ── the generic client's payload ─────────────────────────────────────────────────────────────
@@ -300,35 +315,47 @@ LONGEST = 16 << 20
 class BadChangeSet(BadData):
     """A change set that is not one; `errors` holds every fault, each with its path in the document."""
 
-    def __init__(self, errors: tuple[str, ...]) -> None:
+    def __init__(self, errors: tuple[str, ...], form: str = "changeset") -> None:
         count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
         super().__init__(
-            f"the change set has {count}: {'; '.join(errors)}; nothing was applied, see: gitledger schema changeset"
+            f"the change set has {count}: {'; '.join(errors)}; nothing was applied, see: gitledger schema {form}"
         )
         self.errors = errors
 
 
 def read_change_set(data: bytes) -> ChangeSet:
     """The change set in `data`; raise BadChangeSet with every error and its path in the document."""
+    found: ChangeSet = _read(data, _change_sets(), "changeset")
+    return found
+
+
+def read_memory_set(data: bytes) -> MemorySet:
+    """The change set of a memory file in `data`; raise BadChangeSet as `read_change_set` does."""
+    found: MemorySet = _read(data, _memory_sets(), "memory")
+    return found
+
+
+def _read(data: bytes, form: TypeAdapter[Any], name: str) -> Any:
     from pydantic import ValidationError
 
     if len(data) > LONGEST:
-        raise BadChangeSet((f"the document has more than {LONGEST:,} bytes",))
+        raise BadChangeSet((f"the document has more than {LONGEST:,} bytes",), name)
     twice: list[str] = []
     data = data.removeprefix(b"\xef\xbb\xbf")
     try:
         json.loads(data, object_pairs_hook=partial(_noting, twice), parse_int=lambda _: 0)
     except RecursionError as e:
-        raise BadChangeSet(("the document is nested too deep",)) from e
+        raise BadChangeSet(("the document is nested too deep",), name) from e
     except ValueError as e:  # UnicodeDecodeError is one
-        raise BadChangeSet((f"the document is not JSON ({e})",)) from e
-    errors = [f"{name}: stands twice in one object" for name in twice]
+        raise BadChangeSet((f"the document is not JSON ({e})",), name) from e
+    errors = [f"{key}: stands twice in one object" for key in twice]
+    found = None
     try:
-        found: ChangeSet = _change_sets().validate_json(data, strict=True)
+        found = form.validate_json(data, strict=True)
     except ValidationError as e:
         errors += [f"{where}: {what}" if where else what for where, what in faults_of(e)]
     if errors:
-        raise BadChangeSet(tuple(errors))
+        raise BadChangeSet(tuple(errors), name)
     return found
 
 
@@ -359,6 +386,8 @@ def json_schema(name: str) -> dict[str, Json]:
             found = _settings()
         case "generic-payload":
             found = TypeAdapter(GenericPayload)
+        case "memory":
+            found = _memory_sets()
         case _:
             raise Usage(f"there is no schema {name!r}; there are: {', '.join(SCHEMAS)}")
     return {
@@ -395,6 +424,14 @@ def _change_sets() -> TypeAdapter[ChangeSet]:
     from gitledger import proposal
 
     return TypeAdapter(proposal.ChangeSet)
+
+
+def _memory_sets() -> TypeAdapter[MemorySet]:
+    from pydantic import TypeAdapter
+
+    from gitledger import memoryset
+
+    return TypeAdapter(memoryset.MemorySet)
 
 
 def _settings() -> TypeAdapter[Any]:

@@ -31,7 +31,7 @@ _WHOLE = {
     layout.RECENT_BRANCHES: "branches",
 }
 _LISTS = {"T": "tasks", "D": "decisions", "B": "blockers", "Q": "blockers", "A": "artifacts"}
-_NAMED = r"[TDBQANCH]-[0-9]{4,12}"
+_NAMED = r"[TDBQANMCH]-[0-9]{4,12}"
 _TAIL = r"(?:@[a-z0-9]{4,16})?"
 _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(form), what)

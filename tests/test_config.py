@@ -66,6 +66,10 @@ def test_without_any_source_the_defaults_hold(place: Place):
         "remote.deadline": 120,
         "proposer.command": [],
         "notify.urls": [],
+        "memory.files": ["memory/MEMORY.md"],
+        "memory.companions": ["USER.md", "SOUL.md", "keep.md"],
+        "memory.backup": "",
+        "memory.log": "",
         "secrets.scanner": "none",
     }
 

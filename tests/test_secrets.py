@@ -189,6 +189,13 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         ("config set", "where"): "one of three",
         ("purge", "secret_from"): "a file's name, which is not recorded",
         ("purge", "start"): "a commit",
+        ("memory audit", "file"): "one of those that are configured; what a memory file holds has a test of its own",
+        ("memory compact", "file"): "one of those that are configured",
+        ("memory propose", "file"): "one of those that are configured",
+        ("memory propose", "source"): "a file's name, which is not recorded",
+        ("memory apply", "keep"): "numbers",
+        ("memory apply", "delete"): "numbers",
+        ("memory schedule", "at"): "a time of day",
         ("task evidence", "covers"): "a path that looks like a secret is refused, in a test of its own",
         ("task evidence", "junit"): "a file's name, which is not recorded",
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gitledger import layout
 from gitledger.model import Key, Record
-from gitledger.render import entries, project, snapshots, task
+from gitledger.render import entries, memory, project, snapshots, task
 from gitledger.render.cut import cut_record
 from gitledger.render.page import LIMIT, Link, page, relative
 from gitledger.render.text import inline
@@ -66,7 +66,7 @@ def neighbours(record: Record) -> set[Key]:
     if kind.letter in layout.IMMUTABLE:
         return set()
     names = ("parent", "checkpoint", "split_from") if kind is layout.TASK else ("task", "supersedes", "superseded_by")
-    shown = {record.get(name) for name in names}
+    shown = {record.get(name) for name in (("undoes", "undone_by") if kind is layout.MEMORY else names)}
     if kind is layout.TASK:
         shown |= record.items.get("depends", {}).keys() | record.items.get("links", {}).keys()
     return {key for key in shown if isinstance(key, str)}
@@ -99,6 +99,8 @@ def _documents(view: View, key: Key, record: Record, stem: str) -> dict[str, byt
         return {source: snapshots.checkpoint(record, below_task=stem.startswith(f"{layout.TASK.folder}/"))}
     if kind is layout.HANDOVER:
         return {source: snapshots.handover(record, source)}
+    if kind is layout.MEMORY:
+        return {source: memory.document(view.name(key), record, link_from(view, source))}
     return {source: entries.document(kind, view.name(key), record, link_from(view, source))}
 
 

@@ -32,7 +32,7 @@ _LISTS = {
     "BLOCKERS.md": ((layout.BLOCKER, layout.QUESTION), indexes.blockers),
     "ARTIFACTS.md": ((layout.ARTIFACT,), indexes.artifacts),
 }
-_DEPENDENT = (layout.DECISION, layout.BLOCKER, layout.QUESTION, layout.ARTIFACT, layout.NOTE)
+_DEPENDENT = (layout.DECISION, layout.BLOCKER, layout.QUESTION, layout.ARTIFACT, layout.NOTE, layout.MEMORY)
 
 
 def changes(view: View) -> dict[str, CleanBytes | None]:

@@ -502,7 +502,7 @@ NEEDS_A_LEDGER = {
     "log": "log", "get": "get T-0001", "search": "search x", "journal": "journal", "verify": "verify", "fsck": "fsck",
     "rebuild": "rebuild --check", "purge": "purge --secret-from /dev/null", "trust": "trust list",
     "config": "config list", "check": "check",
-    "compaction": "compaction allow --once --reason x",
+    "memory": "memory log", "compaction": "compaction allow --once --reason x",
     "remote": "remote show", "sync": "sync", "push": "push", "pull": "pull", "doctor": "doctor",
     "rollover": "rollover", "hooks": "hooks install --git",
 }  # fmt: skip
