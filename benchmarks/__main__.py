@@ -13,7 +13,9 @@ from pathlib import Path
 
 from benchmarks import clock
 
-NAMES = ("capture", "githooks", "start", "briefing", "capsule", "checkpoint", "append", "size", "verify", "sync")
+NAMES = (
+    "capture", "turn", "githooks", "start", "briefing", "capsule", "checkpoint", "append", "size", "verify", "sync",
+)  # fmt: skip
 LONG = ("fleet", "recall")
 """Run only where they are named."""
 

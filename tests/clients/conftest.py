@@ -7,16 +7,18 @@ last run left in the cache.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.clients import agents, install, results
+from tests.clients import agents, install, results, story
 from tests.clients.agents import Agent
 from tests.clients.hooks import install_hooks
 from tests.clients.lab import Lab, begin, build
 from tests.clients.models.server import serving
-from tests.sealed import Repo
+from tests.clients.story import Story
+from tests.sealed import Repo, first_repo
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,10 +26,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "agent" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--client") or list(install.DEFAULT)
-        names = list(agents.MODULES) if chosen == ["all"] else chosen
-        metafunc.parametrize("agent", [agents.named(name) for name in names], ids=names)
+    if "agent" not in metafunc.fixturenames:
+        return
+    chosen = metafunc.config.getoption("--client") or list(install.DEFAULT)
+    names = list(agents.MODULES) if chosen == ["all"] else chosen
+    only = metafunc.definition.get_closest_marker("only")
+    names = [name for name in names if only is None or name in only.args]
+    # What one story tells is told by one process.
+    told = "told" in metafunc.fixturenames
+    marks = [[pytest.mark.xdist_group(f"story of {name}")] if told else [] for name in names]
+    rows = [pytest.param(agents.named(name), id=name, marks=m) for name, m in zip(names, marks, strict=True)]
+    metafunc.parametrize("agent", rows)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,18 +51,26 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "column(name): the column of the table that the test fills")
+    config.addinivalue_line("markers", "only(name, ...): the clients that the test is for")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(results.Collector(), "gitledger-client-results")
+
+
+@contextmanager
+def opened(agent: Agent, folder: Path, home: Path, repo: Repo) -> Iterator[Lab]:
+    """The client's lab, without a ledger; skips where the client is not installed."""
+    if why := install.missing(agent.name):
+        pytest.skip(why)
+    with serving(agent.model) as server:
+        lab = build(folder, home, repo, server)
+        agent.configure(lab)
+        yield lab
 
 
 @pytest.fixture
 def lab(agent: Agent, tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
     """The client's lab, without a ledger."""
-    if why := install.missing(agent.name):
-        pytest.skip(why)
-    with serving(agent.model) as server:
-        lab = build(tmp_path, home, repo, server)
-        agent.configure(lab)
+    with opened(agent, tmp_path, home, repo) as lab:
         yield lab
 
 
@@ -63,3 +80,25 @@ def started(agent: Agent, lab: Lab) -> Lab:
     begin(lab)
     install_hooks(lab, agent.name)
     return lab
+
+
+_told: dict[str, Story | Exception] = {}
+
+
+@pytest.fixture
+def told(agent: Agent, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The client's story, told once for all tests of it."""
+    if agent.name not in _told:
+        folder = tmp_path_factory.mktemp("story")
+        (folder / "home").mkdir()
+        with opened(agent, folder, folder / "home", first_repo(folder / "repo")) as lab:
+            try:
+                begin(lab)
+                install_hooks(lab, agent.name)
+                _told[agent.name] = story.tell(agent, lab)
+            except Exception as e:
+                _told[agent.name] = e
+    found = _told[agent.name]
+    if isinstance(found, Exception):
+        raise found
+    return found

@@ -9,9 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 300.0
 """Seconds that a client may take for one run, on a slow machine too."""
 NEXT = "Write discount() so that NEXT-MARK holds"
+RESUMED = "Write shipping() so that RESUMED-MARK holds"
 GOAL = "Codes of discount are read from paper: "
 
 
@@ -55,14 +57,19 @@ class Lab:
         return Ran(child.returncode, out, err)
 
     def start(
-        self, words: Sequence[str | Path], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        words: Sequence[str | Path],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
     ) -> subprocess.Popen[str]:
         """Start a client in a process group of its own, because some start themselves again as a child."""
         return subprocess.Popen(
             [str(word) for word in words],
             cwd=cwd or self.repo.path,
             env={**self.env, **(env or {})},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -76,10 +83,23 @@ class Lab:
         assert ran.status == 0, f"gitledger {' '.join(words)} exited {ran.status}: {ran.err}"
         return ran.out
 
+    def ledgers(self, *commands: Sequence[str]) -> None:
+        """Several of gitledger's commands in one process, which is what takes the time; each must succeed."""
+        load = f"""import json, sys
+sys.path.insert(0, {str(ROOT)!r})
+from gitledger.__main__ import main
+for words in json.loads(sys.argv[1]):
+    sys.argv[:] = [{str(self.bin / "gitledger")!r}, *words]
+    if status := main():
+        sys.exit(f"{{words}} exited {{status}}")
+"""
+        ran = self.run([sys.executable, "-P", "-c", load, json.dumps(commands)])
+        assert ran.status == 0, ran.err
+
     def journal(self, *kinds: str) -> list[dict[str, Any]]:
-        """The journalled events of some types, oldest first."""
+        """The journalled events of some types, or of all, oldest first."""
         events = [json.loads(line) for line in self.ledger("journal", "--json").splitlines()]
-        return [event for event in events if event["type"] in kinds]
+        return [event for event in events if not kinds or event["type"] in kinds]
 
     def tip(self) -> str:
         """The commit that the ledger's branch stands at."""
@@ -88,6 +108,16 @@ class Lab:
     def asked(self, kind: str, since: int = 0) -> list[Request]:
         """The requests of one kind that the model got, the first `since` requests of any kind left out."""
         return [request for request in self.server.requests[since:] if request.kind == kind]
+
+    @contextmanager
+    def patience(self, child: subprocess.Popen[str]) -> Iterator[None]:
+        """Kill a client that takes longer than PATIENCE over the block, so that reading from it comes to an end."""
+        timer = threading.Timer(PATIENCE, kill, [child])
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def wait_for(self, what: str, holds: Callable[[], bool], child: subprocess.Popen[str]) -> None:
         """Wait until something holds, as long as the client lives."""
@@ -126,21 +156,40 @@ def build(folder: Path, home: Path, repo: Repo, server: Server) -> Lab:
 
 def put_gitledger(lab: Lab) -> None:
     """Put gitledger on the lab's PATH, or back there."""
-    script = lab.bin / "gitledger"
-    load = f"import sys; sys.argv[0] = {str(script)!r}; sys.path.insert(0, {str(ROOT)!r})"
+    put_program(lab, program())
+
+
+def program(first: str = "", shell: str = "") -> str:
+    """A shell script that runs gitledger; `first` is Python to run before it, `shell` what the shell does first."""
+    load = f"import sys; sys.argv[0] = sys.argv.pop(1); sys.path.insert(0, {str(ROOT)!r}); {first or 'pass'}"
     load += "; from gitledger.__main__ import main; sys.exit(main())"
-    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c {shlex.quote(load)} "$@"\n')
+    return f'{shell}\nexec {shlex.quote(sys.executable)} -P -c {shlex.quote(load)} "$0" "$@"'
+
+
+def put_program(lab: Lab, text: str) -> None:
+    """Put a shell script on the lab's PATH as gitledger; which words it was called with is kept in `called`."""
+    script = lab.bin / "gitledger"
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{shlex.quote(str(lab.folder / "called"))}\n{text}\n')
     script.chmod(0o755)
+
+
+def called(lab: Lab) -> list[str]:
+    """The words of each call of gitledger so far."""
+    path = lab.folder / "called"
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def begin(lab: Lab) -> None:
     """A ledger with so much in it that the briefing is as long as one may be."""
-    lab.ledger("init", "--project", "Shop")
     criteria = [word for n in range(9) for word in ("--accept", f"Criterion {n} holds: " + "as it is written, " * 9)]
-    lab.ledger("task", "add", "Discounts", "--goal", GOAL + "upper case, five letters; " * 30, *criteria)
     long = "of the list on paper, and the test that names it, " * 4
     steps = "\n".join(f"Step {n:02}: code {n:02} {long}" for n in range(18))
-    lab.ledger("task", "start", "T-0001", "--next", f"{NEXT}\n{steps}")
+    lab.ledgers(
+        ["init", "--project", "Shop"],
+        ["task", "add", "Discounts", "--goal", GOAL + "upper case, five letters; " * 30, *criteria],
+        ["task", "start", "T-0001", "--next", f"{NEXT}\n{steps}"],
+        *(["question", "ask", f"Question {n}: " + "is it written so, " * 15] for n in range(5)),
+    )
 
 
 def briefing(lab: Lab) -> list[str]:
@@ -159,6 +208,39 @@ def program_missing(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
+def _another_program(lab: Lab, text: str) -> Iterator[None]:
+    put_program(lab, text)
+    yield
+    put_gitledger(lab)
+
+
+def crash(lab: Lab) -> AbstractContextManager[None]:
+    """gitledger ends by a signal, whatever it is asked for."""
+    return _another_program(lab, "kill -SEGV $$")
+
+
+def disk_full(lab: Lab) -> AbstractContextManager[None]:
+    """No file may grow: what a full disk does, to the program alone."""
+    return _another_program(lab, program(shell="ulimit -f 0"))
+
+
+@contextmanager
+def deadline_passed(lab: Lab) -> Iterator[None]:
+    """The checkpoint takes longer than the program gives it."""
+    hurry = "from gitledger import hooks; hooks.DEADLINE = 0.5"
+    with _another_program(lab, program(hurry)), _held(lab):
+        yield
+
+
+@contextmanager
+def lock_held(lab: Lab) -> Iterator[None]:
+    """Another process works on the ledger, and does not come to an end; nobody waits long for it here."""
+    hurry = "from gitledger import hooks, transaction; hooks.PATIENCE = transaction.LOCK_DEADLINE = 0.5"
+    with _another_program(lab, program(hurry)), _held(lab):
+        yield
+
+
+@contextmanager
 def ledger_broken(lab: Lab) -> Iterator[None]:
     """The tree of the ledger's newest commit is gone."""
     name = lab.repo.git("rev-parse", lab.tip() + "^{tree}")
@@ -174,18 +256,22 @@ def ledger_broken(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
-def key_gone(lab: Lab) -> Iterator[None]:
-    """The key that signs for this user is not where it was."""
+def signature_bad(lab: Lab) -> Iterator[None]:
+    """The key that signs for this user is another one than the ledger knows."""
     keys = lab.home / ".local" / "share" / "gitledger"
-    keys.rename(lab.folder / "keys")
+    kept = lab.folder / "keys"
+    keys.rename(kept)
+    keys.mkdir(mode=0o700)
+    [key] = [path for path in kept.iterdir() if path.with_name(f"{path.name}.pub").exists()]
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / key.name)]
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
     yield
-    shutil.rmtree(keys, ignore_errors=True)
-    (lab.folder / "keys").rename(keys)
+    shutil.rmtree(keys)
+    kept.rename(keys)
 
 
 @contextmanager
-def lock_held(lab: Lab) -> Iterator[None]:
-    """Another process works on the ledger, and does not come to an end."""
+def _held(lab: Lab) -> Iterator[None]:
     path = lab.repo.path / ".git" / "gitledger" / "lock"
     words = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, 2); print(1, flush=True); sys.stdin.read()"
     holder = subprocess.Popen(

@@ -13,13 +13,16 @@ HEAD = """\
 Made by `python -m tests.clients.table` from the last runs of `./dev clients all`: the real clients, headless, on model
 servers of our own on loopback. Each cell is proved in the request that the model server received, and in the ledger.
 
-- **start**: the briefing reaches the model whole and once, and again where a session goes on.
+- **start**: the briefing reaches the model whole and once, and again where a session goes on; with Claude Code also
+  after `/clear`, in a fork, by a project's settings and by a user's, in a linked work tree whose path has spaces.
 - **turn**: prompt, answer and the command that ran are journalled, our own words are not.
 - **compaction**: a checkpoint stands before the summary is asked for, and afterwards the model reads the next action.
-- **compaction refused**: with gitledger gone, the key gone or the ledger broken the client does not compact, nor, tried
-  with Claude Code, while another process holds the lock; the same steps compact as soon as nothing is wrong.
-- **end**: a handover is left and the session is closed.
-- **recovered**: killed in the middle of a turn, the next start has its prompt and a handover.
+- **compaction refused**: the client does not compact with gitledger gone, crashing, past its deadline, on a full disk,
+  with the lock held, the ledger broken or another key than the ledger knows; what a person lets through happens, once
+  where that could be tried again, and the next briefing says `CHECKPOINT MISSING`.
+- **end**: a handover is left and the session is closed; two windows of Claude Code do not end each other.
+- **recovered**: killed in the middle of a turn, the next start has its prompt and a handover; so it is when Claude Code
+  got SIGINT, SIGTERM or SIGHUP.
 - **teammate**: in a clone without a ledger nothing is written and nothing is said, with gitledger and without.
 
 """
@@ -32,7 +35,7 @@ def cell(name: str, outcomes: dict[str, Any], column: str) -> str:
     agent = agents.named(name)
     if column == "compaction refused" and not agent.refuses:
         return "the client cannot"
-    if column == "compaction" and not agent.presses:
+    if column == "compaction" and not agent.compacts:
         return "not driven"
     if column == "end" and not agent.ends:
         return "the client tells none"

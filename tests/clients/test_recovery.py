@@ -15,7 +15,7 @@ from tests.clients.lab import Lab, kill, program_missing
 @pytest.mark.column("recovered")
 def test_a_turn_that_was_killed_is_in_the_next_briefing(agent: Agent, started: Lab) -> None:
     started.server.script.hang.set()
-    child = started.start(agent.line("begin KILLED-MARK", False))
+    child = started.start(agent.line("begin KILLED-MARK"))
     started.wait_for("the model was asked", lambda: bool(started.asked("turn")), child)
     kill(child)
     child.communicate()

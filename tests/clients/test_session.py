@@ -1,4 +1,4 @@
-"""Start, turn and end of a real client, proved in what its model was asked and what the ledger holds."""
+"""A real client's start, turn, compaction and end, proved in what its model was asked and what the ledger holds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import html
 import pytest
 
 from tests.clients.agents import Agent
-from tests.clients.lab import NEXT, Lab, briefing
+from tests.clients.lab import NEXT, RESUMED
 from tests.clients.models.server import REPLY
+from tests.clients.story import Story, went_on
+
+HEAD = "# gitledger briefing"
 
 
 def in_order(lines: list[str], text: str) -> list[str]:
@@ -24,30 +27,24 @@ def in_order(lines: list[str], text: str) -> list[str]:
 
 
 @pytest.mark.column("start")
-def test_the_briefing_reaches_the_model_whole_and_once(agent: Agent, started: Lab) -> None:
-    for n in range(5):
-        started.ledger("question", "ask", f"Question {n}: " + "is it written so, " * 15)
-    lines = briefing(started)
-    assert sum(map(len, lines)) > 6_000, "the briefing is too short to prove anything"
-    ran = agent.turn(started, "hello")
-    assert ran.status == 0, ran
-    first = started.asked("turn")[0].text
+def test_the_briefing_reaches_the_model_whole_and_once(agent: Agent, told: Story) -> None:
+    assert sum(map(len, told.briefing)) > 6_000, "the briefing is too short to prove anything"
+    assert told.first.status == 0, told.first
+    text = next(request.text for request in told.requests if request.kind == "turn")
     if agent.escapes:
-        first = html.unescape(first)
-    assert in_order(lines, first) == []
-    assert first.count(lines[0]) == 1
+        text = html.unescape(text)
+    assert in_order(told.briefing, text) == []
+    assert text.count(told.briefing[0]) == text.count(HEAD) == 1
     if agent.resumes:
-        started.ledger("task", "next", "T-0001", "Write RESUMED-MARK")
-        before = len(started.server.requests)
-        agent.turn(started, "again", resume=True)
-        assert "Write RESUMED-MARK" in started.asked("turn", before)[0].text, "a session that goes on is not briefed"
+        again = next(request.text for request in told.resumed if request.kind == "turn")
+        wanted = "\n".join(told.renewed).count(RESUMED)
+        assert again.count(RESUMED) == wanted > 0, "a session that goes on is not briefed, or is twice"
 
 
 @pytest.mark.column("turn")
-def test_a_turn_is_journalled_with_what_was_said_and_what_ran(agent: Agent, started: Lab) -> None:
-    agent.turn(started, "please do PROMPT-MARK TOOLCALL")
-    assert len(started.asked("turn")) > 1, "the tool did not run"
-    events = started.journal("prompt", "tool", "turn")
+def test_a_turn_is_journalled_with_what_was_said_and_what_ran(agent: Agent, told: Story) -> None:
+    assert sum(request.kind == "turn" for request in told.requests) > 1, "the tool did not run"
+    events = told.events_of("prompt", "tool", "turn")
     if "prompt" not in agent.untold:
         assert any("PROMPT-MARK" in event["data"].get("prompt", "") for event in events)
     if "answer" not in agent.untold:
@@ -58,12 +55,28 @@ def test_a_turn_is_journalled_with_what_was_said_and_what_ran(agent: Agent, star
 
 
 @pytest.mark.column("end")
-def test_an_end_leaves_a_handover(agent: Agent, started: Lab) -> None:
+def test_an_end_leaves_a_handover(agent: Agent, told: Story) -> None:
     if not agent.ends:
         pytest.skip("a headless run of this client tells no end")
-    agent.turn(started, "hello PROMPT-MARK")
-    (written,) = started.journal("handover.written")
-    (closed,) = started.journal("session.closed")
+    (written,) = told.events_of("handover.written")
+    (closed,) = told.events_of("session.closed")
     assert closed["session"] == written["session"]
-    assert started.ledger("session", "list", "--json").strip() == "[]", "a session is still open"
-    assert NEXT in started.ledger("handover", "show")
+    assert told.sessions.strip() == "[]", "a session is still open"
+    assert NEXT in told.handover
+
+
+@pytest.mark.column("compaction")
+def test_a_compaction_has_its_checkpoint_before_it_and_the_next_action_behind_it(agent: Agent, told: Story) -> None:
+    if not agent.compacts:
+        pytest.skip("this client is not brought to compaction headless")
+    summaries = [request for request in told.resumed if request.kind == "summary"]
+    assert summaries, "the client never compacted"
+    body = told.lab.repo.git("log", "-1", "--format=%B", summaries[0].seen)
+    assert "Ledger-Kind: checkpoint" in body
+    assert RESUMED in body
+    if agent.hears:
+        assert "Checkpoint: C-" in summaries[0].text, "whoever writes the summary was not told of the checkpoint"
+    after = went_on(told.resumed)
+    assert after, "the client did not go on from its summary"
+    assert after[-1].text.count(HEAD) == 1, "the model has no briefing after a compaction, or more than one"
+    assert RESUMED in after[-1].text, "what the model is to do next is gone"

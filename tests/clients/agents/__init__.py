@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from typing import TypeAlias
 
 from tests.clients import install
 from tests.clients.lab import Lab
 from tests.clients.models.server import Handler
 from tests.process.program import Ran
+
+Press: TypeAlias = Callable[[], str]
+"""Brings a session to compaction, once more at each call, and returns what its person is told."""
+WORDS = "word " * 1500
+"""So much that a client finds something to leave out."""
+
+
+@contextmanager
+def by_turns(agent: Agent, lab: Lab) -> Iterator[Press]:
+    """Each call is a turn of the same session, with a model that claims a full window."""
+    script = lab.server.script
+    script.claimed = agent.full if agent.late else script.claimed
+    agent.turn(lab, "hello first")
+    script.claimed = agent.full
+
+    def press() -> str:
+        ran = agent.turn(lab, "second TOOLCALL " + WORDS, resume=True)
+        return ran.out + ran.err
+
+    yield press
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +44,17 @@ class Agent:
     configure: Callable[[Lab], None]
     words: Callable[[str, str, bool], list[str]]
     """From the program, the prompt, and whether the newest session goes on."""
-    presses: Mapping[str, Callable[[Agent, Lab], list[Ran]]] = field(default_factory=dict)
-    """Ways to bring it to compaction, after a first turn; each returns the runs that it took."""
+    pressing: Callable[[Agent, Lab], AbstractContextManager[Press]] = by_turns
+    compacts: bool = True
+    """Whether it can be brought to compaction."""
     full: int = 95_000
     """The usage to claim to drive it over its window, which every module sets to 100,000."""
+    late: bool = False
+    """Whether only the next run sees that the window is full."""
     refuses: bool = True
     """Whether it leaves the context alone when the hook says so."""
-    tells: frozenset[str] = frozenset()
-    """The ways of `presses` in which a headless run shows its person why it did not compact."""
+    tells: bool = False
+    """Whether a headless run shows its person why it did not compact."""
     escapes: bool = False
     """Whether it shows its model a hook's `<` and `>` as `&lt;` and `&gt;`."""
     hears: bool = False
@@ -40,22 +66,13 @@ class Agent:
     resumes: bool = True
     """Whether a headless run can go on with the newest session."""
 
-    def turn(self, lab: Lab, prompt: str, *, resume: bool = False, env: Mapping[str, str] | None = None) -> Ran:
+    def turn(self, lab: Lab, prompt: str, *, resume: bool = False, cwd: Path | None = None) -> Ran:
         """One whole turn."""
-        return lab.run(self.line(prompt, resume), env=env)
+        return lab.run(self.line(prompt, resume), cwd=cwd)
 
-    def line(self, prompt: str, resume: bool) -> list[str]:
+    def line(self, prompt: str, resume: bool = False) -> list[str]:
         """The command line of one turn."""
         return self.words(str(install.PACKAGES[self.name].path), prompt, resume)
-
-
-def crowd(agent: Agent, lab: Lab) -> list[Ran]:
-    """Go on with a model that claims a full window: by the second turn the client compacts of itself."""
-    lab.server.script.claimed = agent.full
-    runs = [agent.turn(lab, "second TOOLCALL " + "word " * 1500, resume=True)]
-    runs.append(agent.turn(lab, "third " + "word " * 1500, resume=True))
-    lab.server.script.claimed = 1_200
-    return runs
 
 
 MODULES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.clients.agents import Agent, crowd
+from tests.clients.agents import Agent
 from tests.clients.lab import Lab
 from tests.clients.models.openai import OpenAI
 
@@ -40,4 +40,4 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [*line, *(["resume", "--last"] if resume else []), prompt]
 
 
-AGENT = Agent("codex", OpenAI, configure, words, {"auto": crowd})
+AGENT = Agent("codex", OpenAI, configure, words, late=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.clients.agents import Agent, crowd
+from tests.clients.agents import Agent
 from tests.clients.lab import Lab
 from tests.clients.models.openai import OpenAI
 
@@ -26,4 +26,4 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [program, "-p", prompt, "--allow-all-tools", "--no-color", *(["--continue"] if resume else [])]
 
 
-AGENT = Agent("copilot", OpenAI, configure, words, {"auto": crowd}, refuses=False, untold=frozenset({"answer"}))
+AGENT = Agent("copilot", OpenAI, configure, words, refuses=False, untold=frozenset({"answer"}))

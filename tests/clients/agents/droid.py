@@ -33,5 +33,14 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [program, "exec", "--model", "custom:fake-0", "--skip-permissions-unsafe", "-o", "json", prompt]
 
 
-AGENT = Agent("droid", OpenAI, configure, words, refuses=False, resumes=False, untold=frozenset({"prompt", "answer"}))
+AGENT = Agent(
+    "droid",
+    OpenAI,
+    configure,
+    words,
+    compacts=False,
+    refuses=False,
+    resumes=False,
+    untold=frozenset({"prompt", "answer"}),
+)
 """Compaction is not driven: in `droid exec` it never told its hook."""

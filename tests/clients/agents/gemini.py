@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.clients.agents import Agent, crowd
+from tests.clients.agents import Agent
 from tests.clients.lab import Lab
 from tests.clients.models.gemini import GenerateContent
 
@@ -37,4 +37,4 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [*line, *(["--resume", "latest"] if resume else [])]
 
 
-AGENT = Agent("gemini", GenerateContent, configure, words, {"auto": crowd}, refuses=False, escapes=True)
+AGENT = Agent("gemini", GenerateContent, configure, words, refuses=False, escapes=True)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tests.clients.agents import Agent, crowd
-from tests.clients.lab import Lab
+from tests.clients import install
+from tests.clients.agents import Agent, Press
+from tests.clients.lab import PATIENCE, Lab, kill
 from tests.clients.models.openai import OpenAI
 
 
 def configure(lab: Lab) -> None:
-    """A provider of our own, and nothing fetched: offline it would wait a minute for its own plugin package."""
+    """A provider of our own, and nothing fetched."""
     folder = lab.home / ".config" / "opencode"
-    folder.mkdir(parents=True, exist_ok=True)
+    # It fetches a package for plugins, which ours does not need, and offline waits a minute for it at each start,
+    # unless it takes it for installed.
+    (folder / "node_modules").mkdir(parents=True, exist_ok=True)
+    lock = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (folder / "package-lock.json").write_text(json.dumps(lock))
     model = {"name": "fake", "tool_call": True, "limit": {"context": 100_000, "output": 4_000}}
     options = {"baseURL": lab.server.url + "/v1", "apiKey": "dummy-not-a-key"}
     settings = {
@@ -51,4 +61,31 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [*line, *(["--continue"] if resume else []), prompt]
 
 
-AGENT = Agent("opencode", OpenAI, configure, words, {"auto": crowd}, full=99_000, hears=True)
+@contextmanager
+def pressing(agent: Agent, lab: Lab) -> Iterator[Press]:
+    """A person asks its server for it, which is one process for all; what the server says is no reason."""
+    program, which = str(install.PACKAGES["opencode"].path), {"providerID": "fake", "modelID": "fake-model"}
+    child = lab.start([program, "serve", "--port", "0", "--hostname", "127.0.0.1"])
+    try:
+        assert child.stdout is not None
+        with lab.patience(child):
+            found = next(found for line in child.stdout if (found := re.search(r"http://\S+", line)))
+            session = json.loads(_post(f"{found[0]}/session", {}))["id"]
+            said = {"model": which, "parts": [{"type": "text", "text": "hello first"}]}
+            _post(f"{found[0]}/session/{session}/message", said)
+        yield lambda: _post(f"{found[0]}/session/{session}/summarize", which)
+    finally:
+        kill(child)
+        child.communicate()
+
+
+def _post(url: str, body: object) -> str:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as e:
+        return e.read().decode()
+
+
+AGENT = Agent("opencode", OpenAI, configure, words, pressing, full=99_000, hears=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.clients.agents import Agent, crowd
+from tests.clients.agents import Agent
 from tests.clients.lab import Lab
 from tests.clients.models.openai import OpenAI
 
@@ -31,4 +31,4 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [*line, *(["--continue"] if resume else []), prompt]
 
 
-AGENT = Agent("pi", OpenAI, configure, words, {"auto": crowd})
+AGENT = Agent("pi", OpenAI, configure, words)

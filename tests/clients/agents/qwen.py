@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.clients.agents import Agent, crowd
+from tests.clients.agents import Agent
 from tests.clients.lab import Lab
 from tests.clients.models.openai import OpenAI
 
@@ -39,4 +39,4 @@ def words(program: str, prompt: str, resume: bool) -> list[str]:
     return [program, "--yolo", "-o", "json", "-p", prompt, *(["--continue"] if resume else [])]
 
 
-AGENT = Agent("qwen", OpenAI, configure, words, {"auto": crowd}, refuses=False, ends=False, escapes=True)
+AGENT = Agent("qwen", OpenAI, configure, words, refuses=False, ends=False, escapes=True)
