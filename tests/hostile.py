@@ -191,8 +191,10 @@ TEXT_FIELDS = (
     "description", "name", "status", "kind", "at", "next_at", "done_at", "resolved_at", "answered_at",
     "checkpoint_at", "slug", "uuid", "split_from", "split_at", "moved",
 )  # fmt: skip
-ROW_LISTS = ("criteria", "todos", "evidence", "blockers", "questions", "decisions", "commits")
-TEXT_LISTS = ("state", "completed", "changed", "errors", "files")
+ROW_LISTS = (
+    "criteria", "todos", "evidence", "blockers", "questions", "decisions", "commits", "session_commits", "ran",
+)  # fmt: skip
+TEXT_LISTS = ("state", "completed", "changed", "errors", "files", "asked", "uncommitted")
 KEYS = tuple(
     layout.key_of(kind, 1, "aaaaaa")
     for kind in (
@@ -240,7 +242,9 @@ def fields(text: Json, at: str) -> dict[str, Json]:
             "ledger",
         )
         return dict.fromkeys(names, text)
-    row = dict.fromkeys(("text", "title", "id", "proof", "state", "oid", "subject"), text)
+    row = dict.fromkeys(
+        ("text", "title", "id", "proof", "state", "oid", "subject", "command", "said", "exit", "tests"), text
+    )
     return {
         **dict.fromkeys(TEXT_FIELDS, text),
         **{name: [row] for name in ROW_LISTS},
@@ -261,8 +265,15 @@ def items(text: Json) -> dict[str, dict[str, dict[str, Json]]]:
         "text": text, "title": text, "command": text, "exit": 1, "at": text, "head": text, "output": text,
         "path": text, "blob": text, "commit": text, "criterion": text, "evidence": text, "live": True, "open": True,
     }  # fmt: skip
+    counted: list[Json] = [text, {"tool": text, "passed": text, "failed": 1, "unit": text}]
+    blobs: list[Json] = [text, {"path": text, "blob": text}, {text if isinstance(text, str) else "x": text}]
+    run: dict[str, Json] = {
+        "covers": [text], "made": [text], "changed": blobs, "more": blobs, "results": counted, "fingerprint": text,
+        "whole": text, "source": text, "dirty": 1,
+    }  # fmt: skip
+    seen: dict[str, Json] = {"command": text, "results": counted, "exit": 1, "at": text, "session": text, "taken": ""}
     kinds = ("run", "commit", "path", "claim", text)
-    pieces = {f"e{n}@aaaaaa": {**told, "kind": kind} for n, kind in enumerate(kinds, 1)}
+    pieces = {f"e{n}@aaaaaa": {**told, **run, "kind": kind} for n, kind in enumerate(kinds, 1)}
     links = {key: {"kind": layout.KINDS[key[0]].word, "title": text, "open": True} for key in KEYS}
     return {
         "criteria": {
@@ -273,6 +284,14 @@ def items(text: Json) -> dict[str, dict[str, dict[str, Json]]]:
             "c4@aaaaaa": {},
         },
         "evidence": {**pieces, "e9@aaaaaa": {"kind": "run", "exit": 0, "criterion": "c1@aaaaaa", "command": text}},
+        "candidates": {
+            "r1@aaaaaa": seen,
+            name: {**seen, "results": text, "exit": text, "taken": text},
+            "r2@aaaaaa": {**seen, "results": [{"tool": "x", "passed": 1}]},
+            "r3@aaaaaa": {"taken": text},
+        },
+        "asked": {"a1@aaaaaa": told, name: told},
+        "ran": {"r1@aaaaaa": {"command": text, "exit": text, "said": text, "tests": text, "at": text}, name: told},
         "completed": {"d1@aaaaaa": told, name: {"text": text, "evidence": "e1@aaaaaa"}},
         "depends": {"T-0002@aaaaaa": told, name: told},
         "todos": {

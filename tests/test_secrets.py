@@ -174,7 +174,18 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         "id", "task", "parent", "depends", "supersedes", "drop_criterion", "criterion", "commit", "who", "since",
         "candidate", "undepend", "done", "drop", "criteria", "todos",
     }  # fmt: skip
-    reading = {"task list", "show", "get", "search", "journal", "task show", "handover show", "schema", "config get", "demo"}
+    reading = {
+        "task list",
+        "show",
+        "get",
+        "search",
+        "journal",
+        "task show",
+        "handover show",
+        "schema",
+        "config get",
+        "demo",
+    }
     others = {
         ("init", "name"): "a test of its own: it is refused",
         ("init", "expect"): "compared with a fingerprint",
@@ -285,6 +296,9 @@ def test_a_key_in_any_field_of_a_change_set_reaches_no_object(repo: Repo, tmp_pa
         {"op": "answer", "question": "Q-0001", "text": key("answer")},
         {"op": "artifact", "path": "README.md", "title": key("artifact")},
         {"op": "note", "text": "w" * 110 + " " + key("note, where a cut would part it")},
+        {"op": "task_add", "title": "Another", "todos": [key("to-do")], "depends": ["T-0001"]},
+        {"op": "task_set", "task": "T-0001", "accept": [key("one more criterion")]},
+        {"op": "todo", "task": "T-0001", "add": [key("one more to-do")]},
     ]  # fmt: skip
     document = {
         "source_digest": book.tip(),

@@ -13,6 +13,7 @@ from tests.process.program import works
 from tests.sealed import Repo
 from tests.session_example import FAILED, PASSED, Session
 from tests.test_docs import text
+from tests.test_secrets import Planted, objects_of
 
 
 def began(repo: Repo) -> Repo:
@@ -126,6 +127,22 @@ def test_where_no_text_may_be_kept_none_is(repo: Repo) -> None:
         {"command": "pytest -q", "exit": 1, "said": "pytest: 3 passed, 1 failed", "tests": "failed"}
     ]
     assert "Word-of" not in page(repo, "H-000001") + page(repo, layout.session_key("claude-code", "one"))
+
+
+@pytest.mark.process
+def test_a_key_in_what_was_asked_run_or_said_reaches_no_object(repo: Repo) -> None:
+    key = Planted()
+    one = Session(began(repo), "one")
+    one.start()
+    wide = "x" * (episode.LINE - 20)
+    one.ask(f"Use {key('prompt')} {wide} {key('prompt, where a cut would part it')}")
+    one.run(f"curl -H {key('command')} {wide} {key('command, where a cut would part it')}", f"a\n{key('output')}", 7)
+    one.run("pytest -q", f"FAILED test_a.py - {wide} {key('failure')}\n{FAILED}", 1)
+    one.run("cat log", "y" * (episode.READ - 10) + f" {key('output, where a cut would part it')}\n" + "z" * 100)
+    one.answer(f"{wide} {key('answer')}")
+    one.end()
+    assert key.found_in(objects_of(repo)) == []
+    assert "redacted" in page(repo, "H-000001")
 
 
 @pytest.mark.process
