@@ -20,7 +20,7 @@ TITLE = 40
 """How many characters of a title a label shows."""
 
 # What is only itself in a label, in quotes, in any version of Mermaid that a host may have; letters of any script are.
-_PLAIN = re.compile(r"[^\w ,.:()/+-]|_")
+_PLAIN = re.compile(r"[^\w ,.()/+-]|_")
 _STYLES = {"active": "stroke-width:4px", "blocked": "stroke-dasharray:5 4", "discovered": "stroke-dasharray:1 3"}
 
 
