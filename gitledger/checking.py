@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gitledger import authority, evidence, proof, runs, tasks
-from gitledger.errors import BadData, LedgerError
+from gitledger.errors import BadData, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Field, Json, Key, Record
 from gitledger.tasks import Hand
@@ -168,12 +168,20 @@ def give(ledger: Ledger, key: Key, piece: dict[str, Json], criterion: str = "", 
 
 
 def take(ledger: Ledger, key: Key, wanted: str, criterion: str = "", completed: str = "") -> str:
-    """Record a candidate as what it is, a claim with its source; one line on what was recorded."""
+    """Record a candidate as what it is, a claim with its source; one line on what was recorded.
+
+    NotAllowed where a writer saw it who is not trusted here: its words would become this writer's own.
+    """
+    known = _known(ledger)
 
     def build(view: View, hand: Hand) -> tuple[str, Draft]:
         task = view.need(key)
         item = tasks.find_item(task, "candidates", wanted, view.name(key))
         one = next((c for c in proof.candidates(task) if c.id == item), None)
+        if strangers := sorted(_writers(task.items["candidates"][item]) - known):
+            raise NotAllowed(
+                f"candidate {wanted[:40]!r} was seen by writer {strangers[0]}, who is not trusted here; run the tests"
+            )
         if one is None:
             raise BadData(f"{view.name(key)} candidate {wanted[:40]!r} holds no test result; run the tests instead")
         seen = f"a tool's output in {one.session or 'a turn'}, {one.at}"

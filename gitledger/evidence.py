@@ -205,6 +205,11 @@ def covered(gitdir: GitDir, names: Sequence[str]) -> list[str]:
     for name in inside:
         if not os.path.lexists(os.path.join(gitdir.top, name)):
             raise BadData(f"nothing is at {name[:80]!r} in this work tree; --covers names what the command depends on")
+        if not worktree.seen(gitdir, name):
+            raise BadData(
+                f"git ignores what is at {name[:80]!r}, so a change there would not be seen; name what git knows, or "
+                f"give such a file with --path"
+            )
         if redact(name) != name:
             raise BadData("a path after --covers looks like a secret and cannot be kept; name its folder instead")
     return inside

@@ -19,7 +19,7 @@ from gitledger.view import View
 from tests import evidence_transcript
 from tests.attacks import Field, ground
 from tests.ledgers import again, begin, do
-from tests.sealed import Repo
+from tests.sealed import Repo, new_repo
 
 
 def started(book: Ledger, title: str, *accept: str) -> Key:
@@ -105,6 +105,19 @@ def test_a_run_in_a_dirty_tree_speaks_of_that_very_content_and_of_its_commit(rep
     assert shown(book, key)["e2"] == "STALE it ran in a dirty tree, which is not the one here"
 
 
+def test_a_run_before_the_first_commit_speaks_of_what_that_commits(tmp_path: Path) -> None:
+    repo = new_repo(tmp_path / "new")
+    repo.write({"a.py": "1\n", "b.md": "1\n"})
+    book = begin(repo)
+    key = started(book, "Task")
+    run(book, key, "true")
+    assert shown(book, key) == {"e1": "verified"}
+    repo.commit("first", {})
+    assert shown(book, key) == {"e1": "verified"}
+    repo.commit("second", {"c.py": "1\n"})
+    assert shown(book, key) == {"e1": "STALE c.py has changed since"}
+
+
 def test_what_a_run_leaves_behind_takes_nothing_back_and_what_it_changes_does(repo: Repo) -> None:
     repo.commit("code", {"src/a.py": "1\n"})
     book = begin(repo)
@@ -164,6 +177,10 @@ def test_several_files_are_one_piece_and_one_changed_line_takes_it_back(repo: Re
     repo.write({"ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8": "x"})
     with pytest.raises(BadData, match="looks like a secret"):
         evidence.covered(book.gitdir, ["ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"])
+    repo.write({".gitignore": "build/\n", "build/out": "x"})
+    with pytest.raises(BadData, match="git ignores what is at 'build'"):
+        evidence.covered(book.gitdir, ["build"])
+    assert evidence.covered(book.gitdir, ["."]) == ["."]
     for wrong in ("gone", "../.."):
         with pytest.raises(BadData, match=r"nothing is at|outside of this work tree"):
             evidence.covered(book.gitdir, [wrong])
@@ -355,7 +372,12 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
     key = next(k for k, _ in book.view().walk(layout.TASK))
     other = field.b.desk.writer.id
     piece = {"kind": "commit", "commit": field.repo.head(), "criterion": f"c1@{book.desk.writer.id}", "at": "x"}
-    field.say(field.b, field.draft("task.evidence", {key: Change({}, {"evidence": {f"e7@{other}": piece}})}))
+    seen = {"command": "make", "results": [{"tool": "pytest", "passed": 1}], "at": "x"}
+    items: dict[str, dict[str, dict[str, Json]]] = {
+        "evidence": {f"e7@{other}": piece},
+        "candidates": {f"r1@{other}": seen},
+    }
+    field.say(field.b, field.draft("task.evidence", {key: Change({}, items)}))
     assert [c.state for c, _ in report(field._ledger("a"), key).criteria] == ["verified"]
     pins.save(
         field.home.pins,
@@ -364,7 +386,9 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
     )
     fresh = field._ledger("a")
     found = report(fresh, key)
-    assert ([c.state for c, _ in found.criteria], found.strange, found.pieces) == (["open"], 1, ())
+    assert ([c.state for c, _ in found.criteria], found.strange, found.pieces) == (["open"], 2, ())
+    with pytest.raises(NotAllowed, match=f"was seen by writer {other}, who is not trusted here"):
+        checking.take(fresh, key, "r1")
     with pytest.raises(NotAllowed, match=f"given by writer {other}, who is not trusted here"):
         do(fresh, tasks.done, key, "", checking.doubts(fresh, fresh.view().need(key)))
 
@@ -414,6 +438,21 @@ def test_a_test_result_in_a_turn_is_a_candidate_and_proves_nothing(repo: Repo) -
         do(book, tasks.done, key)
     with pytest.raises(BadData, match="there are: r1"):
         checking.take(book, key, "r9")
+
+
+def test_what_a_clients_hook_says_of_its_shell_is_read(repo: Repo) -> None:
+    book = begin(repo)
+    key = started(book, "Task")
+    said = {
+        "session_id": "x", "cwd": str(repo.path), "hook_event_name": "PostToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "pytest -q"}, "tool_response": {"stdout": pytest_said(7), "stderr": ""},
+    }  # fmt: skip
+    now, folder = book.desk.mint.now_ms(), book.desk.home.wal
+    for client in ("claude-code", "codex"):
+        payload = json.dumps({**said, "tool_input": {"command": f"pytest -q {client}"}}).encode()
+        wal.append(folder, client, "tool", payload, now_ms=now, rand=os.urandom(10), worktree="main")
+    held = {(one.command, one.text) for one in proof.candidates(book.view().need(key))}
+    assert held == {("pytest -q claude-code", "pytest: 7 passed"), ("pytest -q codex", "pytest: 7 passed")}
 
 
 def test_candidates_stay_few_and_the_newest_of_a_command_takes_its_place(repo: Repo) -> None:

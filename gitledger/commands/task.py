@@ -9,6 +9,8 @@ import click
 from gitledger.commands import edited, json_option, opened, put, put_json, task_key, task_split, task_todo, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gitledger.model import Draft, Key
     from gitledger.tasks import Hand
     from gitledger.view import View
@@ -148,15 +150,20 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
     ledger = opened(ctx)
     view = ledger.view()
     key = task_key(ledger, view, id)
+    stale = ledger.stale(view.need(key))
     if as_json:
-        put_json(as_value(view, key))
+        put_json(as_value(view, key, stale))
         return
     from gitledger import reading
+    from gitledger.render.text import line
 
     put(reading.document(view, key)[1].decode().rstrip("\n"))
+    if stale:
+        why = "; ".join(dict.fromkeys(stale.values()))
+        put(f"\nSTALE in this work tree: {line(why, 300)}. See: gitledger check {view.name(key)}")
 
 
-def as_value(view: View, key: Key) -> dict[str, Any]:
+def as_value(view: View, key: Key, stale: Mapping[str, str]) -> dict[str, Any]:
     """A task as plain JSON: fields without stamps, lists with the names people use."""
     from gitledger import proof, relations, splitting, todo
 
@@ -164,7 +171,8 @@ def as_value(view: View, key: Key) -> dict[str, Any]:
     value: dict[str, Any] = {"id": view.name(key), "key": key}
     value |= {name: v for name, (v, _) in sorted(record.fields.items())}
     value["criteria"] = [
-        {"id": c.name, "text": c.text, "state": c.state, "met": c.met, "proof": c.proof} for c in proof.criteria(record)
+        {"id": c.name, "text": c.text, "state": c.state, "met": c.met, "proof": c.proof, "why": c.why}
+        for c in proof.criteria(record, stale)
     ]
     value["todos"] = [
         {"id": one.name, "text": one.text, "state": one.state, "moved": view.name(one.moved) if one.moved else ""}
