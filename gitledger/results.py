@@ -62,7 +62,8 @@ def read(output: str) -> tuple[Result, ...]:
     if any(mark in text for mark in _MARKS):
         import re  # whoever only says what a run counted compiles nothing
 
-        lines = [re.sub(_ESCAPES, "", line[:LINE]).rstrip() for line in text.split("\n")]
+        bare = re.compile(_ESCAPES).sub if "\x1b" in text else lambda _, line: line
+        lines = [bare("", line[:LINE]).rstrip() for line in text.split("\n")]
         found += [one for reader in _READERS if (one := reader(lines)) is not None]
     return tuple(found[:KEPT])
 
@@ -187,7 +188,23 @@ def _nextest(lines: list[str]) -> Result | None:
 _READERS: tuple[Callable[[list[str]], Result | None], ...] = (
     _pytest, _unittest, _jest, _vitest, _go, _cargo, _nextest,
 )  # fmt: skip
-_MARKS = (" in ", "Tests", "ok  \t", "FAIL\t", '"Action":', "test result: ", "Summary [")
+_MARKS = (
+    " passed",
+    " failed",
+    " error",
+    " skipped",
+    " xfailed",
+    " xpassed",
+    " deselected",
+    "no tests ran",
+    "Ran ",
+    "Tests",
+    "ok  \t",
+    "FAIL\t",
+    '"Action":',
+    "test result: ",
+    "Summary [",
+)
 
 
 def _counts(parts: list[str], places: dict[str, int | None]) -> tuple[int, int, int] | None:
