@@ -8,6 +8,7 @@ reaches is read down to where the other one's news ends, and no further.
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -15,6 +16,8 @@ from gitledger import codec, layout, objects
 from gitledger.errors import BadData
 from gitledger.model import Oid
 from gitledger.objects import Get
+
+_LAMPORT = re.compile(rb'\A\{\n "format": [0-9]{1,9},\n "lamport": ([0-9]{1,16}),\n')  # as a manifest begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,9 @@ class _Reading:
     def _lamport(self, tree: Oid) -> int:
         try:
             data = objects.read(self.get, tree, layout.MANIFEST)
+            found = _LAMPORT.search(data or b"")
+            if found is not None:  # without the rest, which is a line or more for each writer
+                return int(found[1])
             lamport = codec.parse(data, layout.MANIFEST).get("lamport") if data else 0
         except (BadData, AttributeError):
             return 0  # nobody's who was found good

@@ -99,6 +99,7 @@ def init(
     mode: Literal["", "key", "git"] = "",
     remote: str = "",
     ask: bool = True,
+    deadline: float | None = None,
     heard: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int], None] = lambda phase, done, total: None,
     environ: Mapping[str, str] = os.environ,
@@ -108,7 +109,8 @@ def init(
 
     `expect` (or GITLEDGER_EXPECT) is the fingerprint of the key that the ledger must have been begun with. `mode` is
     kept as this clone's signing.mode, `remote` as its remote.name. Before a new root is made the remote is asked,
-    unless `ask` is false; then what git fetched of it before is all that is looked at.
+    for `deadline` seconds at most or as long as the configuration says, unless `ask` is false; then what git fetched of
+    it before is all that is looked at.
     """
     from gitledger import adopt, verify  # nobody else pays for them
     from gitledger import remote as remotes
@@ -127,7 +129,7 @@ def init(
     elif not genesis.is_lost(home):
         chosen = chosen or adopt.which(found, "", policy.remote.name)
         if chosen and ask:
-            line = remotes.Line(found, chosen, name, time.monotonic() + policy.remote.deadline, heard)
+            line = remotes.Line(found, chosen, name, time.monotonic() + (deadline or policy.remote.deadline), heard)
         hand = genesis.writer("new", signing.KeySigner(signing.default_key(environ)))
         desk = Desk(store, home, hand, mint or Mint(), READERS, policy)
         checks = verify.Ways(reopen=partial(open_store, found, name), progress=progress)

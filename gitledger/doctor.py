@@ -67,10 +67,10 @@ def _ledger(ledger: Ledger) -> Iterator[Check]:
     desk, tip = ledger.desk, ledger.tip()
     branch = desk.store.ref.removeprefix("refs/heads/")
     yield Check("ledger", "ok", f"{branch} at {tip[:12]}, writer {desk.writer.id}")
-    lock = os.path.join(ledger.gitdir.common, f"{desk.store.ref}.lock")
-    if os.path.exists(lock):
-        what = f"{lock} is there: a git process moves the branch now, or died over it"
-        yield Check("ledger", "warning", what, "see with ps that no git runs here, then move that file away")
+    for lock in (os.path.join(ledger.gitdir.common, f"{desk.store.ref}.lock"), *_locks(ledger.gitdir.common)):
+        if os.path.exists(lock):
+            what = f"{lock} is there: a git process moves that ref now, or died over it"
+            yield Check("ledger", "warning", what, "see with ps that no git runs here, then move that file away")
     mine = pins.load(desk.home.pins, desk.home.name)
     if mine is None:
         yield Check("trust", "fault", "this clone has pinned no key of this ledger", "join it: gitledger init")
@@ -82,6 +82,12 @@ def _ledger(ledger: Ledger) -> Iterator[Check]:
     key = desk.writer.key
     kept = f", {len(me.own(desk.home.name))} of its own" if me and me.own(desk.home.name) else ""
     yield Check("key", "ok", f"{key.fingerprint}{kept}")
+
+
+def _locks(common: str) -> list[str]:
+    """Lock files of the refs that a sync has for itself."""
+    found = os.walk(os.path.join(common, "refs", "ledgers"))
+    return sorted(os.path.join(folder, name) for folder, _, names in found for name in names if name.endswith(".lock"))
 
 
 def _key_file(ledger: Ledger) -> Iterator[Check]:

@@ -15,7 +15,6 @@ from gitledger.errors import BadData, NotAllowed
 from gitledger.folders import Folders
 from gitledger.model import Change, Field, Json, Key, Oid, Stamp
 from gitledger.objects import FOLDER, Get, Object, TreeEntry
-from gitledger.store import Store
 
 MOST_CONFLICTS = 100
 """Fields set on both sides that one merge names; what is set is kept, however many they are."""
@@ -62,16 +61,16 @@ class Merged:
     apart: Apart
 
 
-def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
+def merge(look: Folders, ours: Oid, theirs: Oid) -> Merged:
     """The merge of two commits' trees; symmetric. Raises Forked, and BadData where a journal cannot be folded."""
-    a, b = (objects.parse_commit(store.get(oid).data).tree for oid in (ours, theirs))
-    scratch = audit.Scratch(store.get)
+    a, b = (look.tree(oid) for oid in (ours, theirs))
+    scratch = audit.Scratch(look.get)
     try:
-        union = _union(scratch, a, b, store.algorithm)
-        news = Sides(store).of(a, b)
+        union = _union(scratch, a, b, look.algorithm)
+        news = Sides(look).of(a, b)
         # From the side that has more: what the other one has besides is folded into it.
         base = a if news[0].events >= news[1].events else b
-        with audit.remade(_Front(scratch.get, store.algorithm), union, base) as made:
+        with audit.remade(_Front(scratch.get, look.algorithm), union, base) as made:
             if made.faults:
                 fault = made.faults[0]
                 raise BadData(f"{fault.where}: {fault.what}; nothing was merged: {fault.mend}")
@@ -84,10 +83,10 @@ def merge(store: Store, ours: Oid, theirs: Oid) -> Merged:
 
 
 class Sides:
-    """What reads both sides of merges of one store: each folder and each segment once, however many merges share it."""
+    """What reads both sides of merges: each folder and each segment once, however many merges share it."""
 
-    def __init__(self, store: Store) -> None:
-        self._folders = Folders(store)
+    def __init__(self, look: Folders) -> None:
+        self._folders = look
         self._said: dict[bytes, _Side] = {}
 
     def of(self, a: Oid, b: Oid) -> tuple[_Side, _Side]:

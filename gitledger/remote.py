@@ -12,9 +12,10 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from gitledger import gitcli, refusal
+from gitledger import gitcli, refusal, store
 from gitledger.errors import BadConfig, BadData, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.gitdir import GitDir
 from gitledger.model import Oid
@@ -27,6 +28,7 @@ _COMPLETING = (("--refetch",), ("--depth=2147483646",))
 The depth is not git's own infinity, which would make the user's branches whole as well.
 """
 _USAGE = 129
+_OWN_LOCK = re.compile(rf"'[^']*/{INCOMING}/[^']*\.lock': File exists")
 LEDGERS = "refs/heads/ledger/"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -66,6 +68,7 @@ class Line:
     name: str
     until: float
     heard: Callable[[str], None] | None = None
+    refs: dict[str, Oid] = field(default_factory=dict)  # our own ones, as they were after the last fetch
     place: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -122,13 +125,26 @@ def place(gitdir: GitDir, remote: Remote) -> dict[str, str]:
     Raise Missing for a name that git does not know, BadConfig where fetch and push would go to different places or to
     several: what is pushed is to be what is fetched the next time.
     """
+    return _reached(gitdir, remote, _settings(gitdir, remote))
+
+
+_SSH = "core.sshcommand"  # as git tells it
+
+
+def _settings(gitdir: GitDir, remote: Remote) -> dict[str, list[str]]:
+    """What git's configuration says of a remote, by the last word, and of the ssh that it calls."""
+    wanted = rf"{re.escape(_SSH)}|remote\.{re.escape(remote.where)}\.[^.]*" if remote.named else re.escape(_SSH)
+    words = ["config", "--null", "--get-regexp", f"^({wanted})$"]
+    rows = gitcli.run(words, cwd=_at(gitdir), check=False).line.split("\0")
+    said: dict[str, list[str]] = {}
+    for key, value in (row.partition("\n")[::2] for row in rows if row):
+        said.setdefault(key if key == _SSH else key.rpartition(".")[2], []).append(value)
+    return said
+
+
+def _reached(gitdir: GitDir, remote: Remote, said: dict[str, list[str]]) -> dict[str, str]:
     found = {"url": remote.where}
     if remote.named:
-        words = ["config", "--null", "--get-regexp", rf"^remote\.{re.escape(remote.where)}\.[^.]*$"]
-        rows = gitcli.run(words, cwd=_at(gitdir), check=False).line.split("\0")
-        said: dict[str, list[str]] = {}
-        for key, value in (row.partition("\n")[::2] for row in rows if row):
-            said.setdefault(key.rpartition(".")[2], []).append(value)
         urls = said.get("url") or _unlisted(gitdir, remote)
         if {*urls, *said.get("pushurl", ())} != {urls[0]}:
             raise BadConfig(
@@ -168,14 +184,32 @@ def fetch(line: Line, *, more: Sequence[str] = ()) -> Oid | None:
     words += ["-c", "fetch.writeCommitGraph=false", "-c", "submodule.recurse=false"]
     words += ["fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-filter", "--no-prune"]
     words += ["--refmap=", *more, *_told(line), _ALIAS]
-    answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False)
+    lock = os.path.join(line.gitdir.common, f"{line.incoming}.lock")
+    was_there = os.path.lexists(lock)
+    try:
+        answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False)
+    except BaseException:
+        if not was_there:  # git was killed with all its children, and this is what it leaves
+            with suppress(OSError):
+                os.unlink(lock)
+        raise
     if answer.code:
+        if os.path.lexists(lock) and _OWN_LOCK.search(answer.err):
+            raise store.lock_is_held(lock)  # else it would be taken for the server's
         if answer.code == _USAGE:
             raise Unsupported("git cannot complete a shallow or partial clone's ledger before 2.36; update git")
         if f"couldn't find remote ref {line.branch}" in answer.err:
             return None
         raise refusal.of(_said(answer), line.remote.shown, "fetch")
-    return tip(line, line.incoming)
+    words = ["for-each-ref", "--format=%(refname) %(objectname)", line.incoming, line.seen]
+    rows = gitcli.run(words, cwd=_at(line.gitdir)).line.splitlines()
+    line.refs = {ref: oid for ref, _, oid in (row.partition(" ") for row in rows)}
+    return line.refs.get(line.incoming)
+
+
+def seen(line: Line) -> Oid | None:
+    """The highest tip ever accepted from the remote; None for none."""
+    return line.refs.get(line.seen) or tip(line, line.seen)
 
 
 def fetch_whole(line: Line, known: Oid | None = None) -> Oid | None:
@@ -258,8 +292,9 @@ def drop(line: Line, ref: str) -> None:
 def _place(line: Line) -> dict[str, str]:
     # By the environment: an address may hold a password, and every user sees a command line.
     if not line.place:
-        found = place(line.gitdir, line.remote)
-        line.place |= silent(line.gitdir)
+        said = _settings(line.gitdir, line.remote)
+        found = _reached(line.gitdir, line.remote, said)
+        line.place |= silent(said.get(_SSH, [""])[-1])
         line.place["GIT_CONFIG_COUNT"] = str(len(found))
         for i, (key, value) in enumerate(found.items()):
             line.place |= {f"GIT_CONFIG_KEY_{i}": f"remote.{_ALIAS}.{key}", f"GIT_CONFIG_VALUE_{i}": value}
@@ -292,12 +327,11 @@ def _talk(line: Line, words: Sequence[str], *, check: bool = True) -> gitcli.Ans
     return answer
 
 
-def silent(gitdir: GitDir) -> dict[str, str]:
-    """What keeps git and ssh from asking anybody anything: whoever waits for an answer here waits for ever."""
+def silent(configured: str) -> dict[str, str]:
+    """What keeps git, and the ssh that it is configured with, from asking anybody: who waits here waits for ever."""
     quiet = {"GIT_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
     if "GIT_SSH" in os.environ and "GIT_SSH_COMMAND" not in os.environ:
         return quiet  # a program of the user's own, whose options nobody knows
-    configured = gitcli.run(["config", "--get", "core.sshCommand"], cwd=_at(gitdir), check=False).line
     command = os.environ.get("GIT_SSH_COMMAND") or configured or "ssh"
     try:
         program = os.path.basename(shlex.split(command)[0])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gitledger import (
     ancestry,
@@ -23,7 +24,6 @@ from gitledger import (
     objects,
     outgoing,
     pins,
-    rejournal,
     remote,
     syncstate,
     transaction,
@@ -31,6 +31,7 @@ from gitledger import (
 )
 from gitledger.codec import canonical
 from gitledger.errors import BadData, BadSignature, LedgerError, Missing, NotAllowed, StaleTip, TryAgain
+from gitledger.examine import Eye
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Json, Oid
 from gitledger.redact import redact
@@ -38,6 +39,9 @@ from gitledger.remote import Line, Remote
 from gitledger.store import Store
 from gitledger.transaction import Plan
 from gitledger.view import View, read_manifest
+
+if TYPE_CHECKING:
+    from gitledger import rejournal
 
 ATTEMPTS = 10
 """How often a push is tried where other machines were faster."""
@@ -107,7 +111,7 @@ def sync(ledger: Ledger, to: Remote, ways: Ways = Ways()) -> Outcome:
         before = syncstate.load(home.state, home.name)
         line = Line(ledger.gitdir, to, home.name, time.monotonic() + ways.deadline, ways.heard)
         now = replace(before, remote=to.shown, at=ledger.desk.mint.at(), failed="")
-        one = _Sync(ledger, line, ways, now)
+        one = _Sync(ledger, line, ways, now, Eye(ledger.desk.store))
         try:
             outcome = one.run()
         except Refused as e:
@@ -171,6 +175,7 @@ class _Sync:
     line: Line
     ways: Ways
     state: syncstate.SyncState
+    eye: Eye  # one for all of it: what verification has read and hashed is what a merge is made of
     good: Oid = ""
     scanned: set[Oid] = field(default_factory=set)
 
@@ -193,9 +198,10 @@ class _Sync:
 
     def _attempt(self, outcome: Outcome) -> bool:
         """Fetch, and bring the two together once; False where somebody else was faster."""
-        line, store = self.line, self.ledger.desk.store
+        line = self.line
         ours = self.ledger.tip()
-        theirs, seen = remote.fetch_whole(line, ours), remote.tip(line, line.seen)
+        theirs = remote.fetch_whole(line, ours)
+        seen = remote.seen(line)
         if theirs is None:
             if seen:
                 raise self._refused("vanished", f"the remote's ledger is gone, which was at {seen[:12]} before")
@@ -206,7 +212,7 @@ class _Sync:
             return self._push(outcome, ours, ours, "")
         self._same_ledger(theirs)
         self._verify_ours(ours)
-        found = ancestry.beyond(store.get, theirs, ours)
+        found = ancestry.beyond(self.eye.get, theirs, ours)
         forward = ours in found.known
         if seen and seen != theirs and not forward and not remote.contains(line, theirs, seen):
             self._went_back(theirs, seen)
@@ -227,11 +233,13 @@ class _Sync:
             self._accepted(theirs)
             return True
         try:
-            made = merge.merge(store, ours, theirs)
+            made = merge.merge(self.eye, ours, theirs)
         except merge.Forked as e:
             if not self.ways.renew:
                 mend = "in the clone that is the copy go on as a new writer: gitledger sync --as-new-writer"
                 raise self._refused("copied writer", str(e), mend) from e
+            from gitledger import rejournal  # for a copied clone alone
+
             outcome.parted = rejournal.part(self.ledger, theirs, partial(remote.move, line))
             self._accepted(theirs)
             return False
@@ -251,7 +259,7 @@ class _Sync:
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
         """Push `new`, then have the branch there, and remember it as seen."""
         desk = self.ledger.desk
-        lacking = ancestry.beyond(desk.store.get, new, theirs or None).new
+        lacking = ancestry.beyond(self.eye.get, new, theirs or None).new
         outgoing.scan(desk, (oid for oid in lacking if oid not in self.scanned))
         self.scanned.update(lacking)
         if not remote.push(self.line, new):
@@ -321,7 +329,7 @@ class _Sync:
         """The commits that are new here, all found good; those that an earlier attempt found so are not asked again."""
         order = list(found.new)
         if self.good in found.new:
-            found = ancestry.beyond(self.ledger.desk.store.get, theirs, self.good)
+            found = ancestry.beyond(self.eye.get, theirs, self.good)
         made = verify.quarantined(self.ledger.desk, theirs, list(found.new), list(found.known), self._checks())
         if made.verdict not in ("verified", "unknown signer"):
             fault = next((f for f in made.findings if f.rule != "unknown signer"), made.findings[0])
@@ -332,7 +340,7 @@ class _Sync:
         return order
 
     def _checks(self) -> verify.Ways:
-        return verify.Ways(reopen=self.ways.reopen, progress=self.ways.progress)
+        return verify.Ways(reopen=self.ways.reopen, progress=self.ways.progress, eye=self.eye)
 
     # ── the merge ────────────────────────────────────────────────────────────────────────────
     def _merge_commit(self, made: merge.Merged, ours: Oid, theirs: Oid) -> Oid:
@@ -354,10 +362,9 @@ class _Sync:
 
     def _found(self, order: list[Oid], own: merge.Apart | None = None) -> None:
         """Keep what the merges that others made, and this clone's own, say of fields set twice."""
-        store = self.ledger.desk.store
-        parents = [objects.parse_commit(store.get(oid).data).parents for oid in order]
+        parents = [self.eye.parents(oid) for oid in order]
         merges = [pair for pair in parents if len(pair) == 2][-MERGES_READ:]
-        sides = merge.Sides(store)
+        sides = merge.Sides(self.eye)
         for apart in [*(sides.apart(*pair) for pair in merges), *([own] if own else [])]:
             twice = (
                 syncstate.Twice(one.key, one.field, one.shown, one.lost, _beginning(one.value))

@@ -75,7 +75,7 @@ class Ways:
 
     `full` forgets what was found good before. At most `limit` commits are looked at, where it is not 0. `reopen` gives
     another process a store of its own; `workers` is how many such there are, 0 for as many as are worth it. `progress`
-    is told the phase, how many commits are done, and of how many.
+    is told the phase, how many commits are done, and of how many. `eye` has read a part of it already.
     """
 
     full: bool = False
@@ -83,6 +83,7 @@ class Ways:
     reopen: Callable[[], Store] | None = None
     progress: Progress = lambda phase, done, total: None
     workers: int = 0
+    eye: Eye | None = None
 
 
 def verify(desk: Desk, tip: Oid, ways: Ways = Ways()) -> Verified:
@@ -187,7 +188,7 @@ class _Walk:
 
     def run(self, base: Oid) -> None:
         """All of it, in the order that the module names."""
-        eye = Eye(self.desk.store)
+        eye = self.ways.eye or Eye(self.desk.store)
         history = _History(met=True) if self.tip == base else self._history(eye, base)
         if history is None:
             return
@@ -197,7 +198,7 @@ class _Walk:
 
     def beside(self, order: list[Oid], known: list[Oid]) -> None:
         """Commits that may have forked off before the newest one that was found good."""
-        eye = Eye(self.desk.store)
+        eye = self.ways.eye or Eye(self.desk.store)
         history = _History(order, joins=True, met=True)
         there = {*order, *known}
         for oid in order:

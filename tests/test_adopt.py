@@ -394,6 +394,9 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(
     (folder / "config.yaml").write_text("remote:\n  deadline: 1\n")
     with pytest.raises(TryAgain, match="did not answer within the time, so nobody knows whether it has a ledger"):
         init(other)
+    (folder / "config.yaml").unlink()
+    with pytest.raises(TryAgain, match="did not answer within the time, so nobody knows whether it has a ledger"):
+        discover.init(str(other.path), "main", None, deadline=1)
 
 
 # ── what a person is told ────────────────────────────────────────────────────────────────────

@@ -315,6 +315,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("doctor", "ledger"): "a ledger's set-up is looked at through itself",
     ("merge", "audit"): "a merge is what folding both sides' journals makes",
     ("merge", "reading"): "what each side said is read from its journal",
+    ("sync", "examine"): "what verification has read is what a merge is made of",
     ("merge", "folders"): "two sides' trees are compared folder by folder",
     ("sync", "ancestry"): "what is new is what is verified",
     ("sync", "ledger"): "what is pending here is committed before it is pushed",

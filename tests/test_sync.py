@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, entries, layout, merge, objects, remote, sync, tasks, verify
+from gitledger import discover, doctor, entries, layout, merge, objects, remote, sync, tasks, verify
 from gitledger.briefing import gather
+from gitledger.errors import LockHeld, TryAgain
+from gitledger.folders import Folders
 from gitledger.ledger import Ledger
 from gitledger.model import Oid
 from gitledger.transaction import Desk
@@ -64,7 +66,8 @@ def test_whoever_merges_comes_to_the_same_tree(pair: Fleet) -> None:
         ledger.checkpoint()
     ours, theirs = a.tip(), b.tip()
     pair.clones[0].git("fetch", "--quiet", str(pair.clones[1].path), theirs)
-    one, two = merge.merge(a.desk.store, ours, theirs), merge.merge(a.desk.store, theirs, ours)
+    look = Folders(a.desk.store)
+    one, two = merge.merge(look, ours, theirs), merge.merge(look, theirs, ours)
     assert one.tree == two.tree
     assert {oid for oid, _ in one.made} >= {one.tree}
     assert (one.ours, one.theirs) == (two.theirs, two.ours)
@@ -85,7 +88,7 @@ def test_three_sides_come_to_one_tree_in_any_order(tmp_path: Path) -> None:
     def joined(*order: int) -> Oid:
         first, *others = (tips[n] for n in order)
         for other in others:
-            step = merge.merge(store, first, other)
+            step = merge.merge(Folders(store), first, other)
             commit = objects.Commit(step.tree, (first, other), "a <a@b> 1 +0000", "a <a@b> 1 +0000", "m\n")
             data = objects.format_commit(commit)
             first = objects.oid("commit", data)
@@ -375,3 +378,38 @@ def _line(ledger: Ledger) -> remote.Line:
     import time
 
     return remote.Line(ledger.gitdir, ORIGIN, "main", time.monotonic() + 30)
+
+
+# ── locks of refs that are ours ──────────────────────────────────────────────────────────────
+def test_a_lock_on_what_is_fetched_is_named_and_not_taken_for_the_servers(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    do(a, entries.note, "From a", None)
+    sync.sync(a, ORIGIN)
+    lock = Path(b.gitdir.common) / "refs" / "ledgers" / "incoming" / "origin" / "main.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with pytest.raises(LockHeld, match=r"main\.lock exists, so a git process is moving this ref, or died"):
+        sync.sync(b, ORIGIN)
+    assert [c.what for c in doctor.checks(b) if str(lock) in c.what]
+    lock.unlink()
+    assert sync.sync(b, ORIGIN).fetched == 1
+    assert not [c.what for c in doctor.checks(b) if str(lock) in c.what]
+
+
+def test_a_fetch_that_is_stopped_leaves_no_lock(pair: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = pair.ledgers[1]
+    lock = Path(b.gitdir.common) / "refs" / "ledgers" / "incoming" / "origin" / "main.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    # A git that is killed while it holds the lock: the real one, but for a fetch.
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(
+        f'#!/bin/sh\ncase " $* " in *" fetch "*) touch "{lock}"; sleep 60 ;; esac\nexec {shutil.which("git")} "$@"\n'
+    )
+    slow.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+        with pytest.raises(TryAgain, match="did not answer within the time"):
+            sync.sync(b, ORIGIN, sync.Ways(deadline=3))
+    assert not lock.exists()
+    sync.sync(b, ORIGIN)

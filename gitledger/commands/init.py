@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from gitledger.commands import counted, json_option, put, put_json
+from gitledger.commands.remote import deadline_option
 
 if TYPE_CHECKING:
     from gitledger.genesis import Begun
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Ask no remote: take over what git fetched before, or begin. Two ledgers begun apart can never be merged.",
 )
+@deadline_option
 @json_option
 @click.pass_context
 def command(
@@ -52,6 +54,7 @@ def command(
     mode: Literal["key", "git"] | None,
     remote: str,
     offline: bool,
+    deadline: int | None,
     as_json: bool,
 ) -> None:
     """Begin a ledger in this repository, or join the one that its remote has.
@@ -75,6 +78,7 @@ def command(
             mode=mode or "",
             remote=remote,
             ask=not offline,
+            deadline=deadline,
             heard=progress.heard if progress.on else None,
             progress=progress.tell,
         )
