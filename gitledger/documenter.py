@@ -139,7 +139,7 @@ def prompt(ledger: Ledger, session: Key | None, errors: tuple[str, ...] = ()) ->
     changed = [f"differs since then: {path}" for path in facts.changed[:LISTED]]
     asked = asking.Asked(
         digest=f"{ledger.desk.store.algorithm}:{ledger.tip()}",
-        form=json.dumps(schema.json_schema("changeset"), separators=(",", ":")),
+        form=json.dumps(_untitled(schema.json_schema("changeset")), separators=(",", ":")),
         briefing=rendered.briefing(survey.facts, policy.lines, policy.chars).rstrip("\n"),
         task=tuple(_task(survey)),
         others=tuple(_others(survey)),
@@ -148,6 +148,16 @@ def prompt(ledger: Ledger, session: Key | None, errors: tuple[str, ...] = ()) ->
         git=(*git, *changed, *(f"{name}: {value}" for name, value in asdict(facts.position).items() if value)),
     )
     return asking.prompt(asked, errors)
+
+
+def _untitled(form: Json) -> Json:
+    """A JSON Schema without the titles that only repeat its keys: an eighth of what a model would read."""
+    if isinstance(form, list):
+        return [_untitled(one) for one in form]
+    if not isinstance(form, dict):
+        return form
+    # Among properties a title is a field of that name, and an object.
+    return {key: _untitled(value) for key, value in form.items() if key != "title" or not isinstance(value, str)}
 
 
 def happened(ledger: Ledger, session: Key | None, *, own: bool = True) -> tuple[list[str], int]:

@@ -6,7 +6,7 @@ import json
 import uuid
 from typing import Any
 
-from tests.clients.models.server import CALL, REPLY, SUMMARY, Handler, texts
+from tests.clients.models.server import CALL, SUMMARY, Handler, texts, whole
 
 
 class Messages(Handler):
@@ -72,7 +72,7 @@ class Messages(Handler):
         if CALL in texts(last) and not answered and "Bash" in [tool.get("name") for tool in body.get("tools") or []]:
             asked = {"command": self.server.script.tool, "description": "say it"}
             return {"type": "tool_use", "id": "toolu_" + uuid.uuid4().hex[:20], "name": "Bash", "input": asked}
-        return {"type": "text", "text": REPLY}
+        return {"type": "text", "text": self.server.script.reply(whole(body))}
 
 
 def _last_of_user(body: Any) -> object:

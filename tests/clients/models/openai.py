@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import Any
 
-from tests.clients.models.server import CALL, REPLY, SUMMARY, Handler, texts
+from tests.clients.models.server import CALL, SUMMARY, Handler, texts, whole
 
 SUMMARY_WORDS = (
     "context checkpoint compaction",
@@ -75,7 +75,7 @@ class OpenAI(Handler):
             item = {"type": "function_call", "id": _id("fc"), "call_id": _id("call"), "name": call[0]}
             item["arguments"] = json.dumps(call[1])
         else:
-            text = SUMMARY if kind == "summary" else REPLY
+            text = SUMMARY if kind == "summary" else self.server.script.reply(whole(body))
             item = {"type": "message", "role": "assistant", "id": _id("msg")}
             item["content"] = [{"type": "output_text", "text": text}]
         used = self.server.usage(body)
@@ -124,7 +124,7 @@ class OpenAI(Handler):
             tool = {"index": 0, "id": _id("call"), "type": "function", "function": function}
             message = {"role": "assistant", "content": None, "tool_calls": [tool]}
         else:
-            text = {"summary": SUMMARY, "title": "A title"}.get(kind, REPLY)
+            text = {"summary": SUMMARY, "title": "A title"}.get(kind) or self.server.script.reply(whole(body))
             if kind == "summary" and "<state_snapshot>" in last + system:
                 text = f"<state_snapshot>{text}</state_snapshot>"
             message = {"role": "assistant", "content": text}

@@ -35,7 +35,7 @@ class Request:
     @property
     def text(self) -> str:
         """All the texts in the body, one a line: what the model would read, without JSON's escapes."""
-        return "\n".join(_texts(self.body))
+        return whole(self.body)
 
 
 @dataclass(slots=True)
@@ -46,6 +46,8 @@ class Script:
     tool: str = "echo tool-ran"
     limit: int = 120
     """Requests after which every answer is 503: a bound for clients that loop."""
+    reply: Callable[[str], str] = field(default=lambda _: REPLY)
+    """What a turn is answered with, from all the texts that the model would read."""
     look: Callable[[], str] = field(default=lambda: "")
     """Called at each request, before it is answered."""
     hang: threading.Event = field(default_factory=threading.Event)
@@ -177,6 +179,11 @@ def texts(content: object) -> str:
         return content
     parts = content if isinstance(content, list) else []
     return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+
+
+def whole(body: object) -> str:
+    """All the texts in a body, one a line."""
+    return "\n".join(_texts(body))
 
 
 def _texts(value: object) -> Iterator[str]:
