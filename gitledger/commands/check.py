@@ -66,7 +66,7 @@ def command(
         put(f"`{line(row['command'], 200)}` exited {row['exit']}")
     for one in found:
         put("\n".join(_lines(one)))
-    put(f"{counted(faults, 'claim')} {'does' if faults == 1 else 'do'} not hold." if faults else "All claims hold.")
+    put(_verdict(found, faults))
     return 1 if faults else 0
 
 
@@ -74,6 +74,16 @@ def _tell(text: str, quietly: bool) -> None:
     from gitledger.render.text import line
 
     click.echo(f"$ {line(text, 1_000)}", err=quietly)
+
+
+def _verdict(found: list[Report], faults: int) -> str:
+    bare = sum(one.state == "open" for report in found for one, _ in report.criteria)
+    left = f"; {bare:,} {'criterion has' if bare == 1 else 'criteria have'} no evidence yet" if bare else ""
+    if not found:
+        return "No task is open."
+    if not faults:
+        return f"No claim fails{left}." if bare else "All claims hold."
+    return f"{counted(faults, 'claim')} {'does' if faults == 1 else 'do'} not hold{left}."
 
 
 def _lines(found: Report) -> list[str]:

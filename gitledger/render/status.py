@@ -80,7 +80,7 @@ def _rows(facts: Briefing) -> Iterator[tuple[str, str]]:
     if facts.stale:
         yield from _listed("STALE", facts.stale, "")
     if facts.candidates:
-        yield from _listed("Seen in turns, not verified", facts.candidates, "")
+        yield from _listed("Unverified", [f"seen in a turn: {row}" for row in facts.candidates], "")
     yield from _listed("Attention", [finding_line(finding) for finding in facts.findings], "nothing needs you")
     newest = facts.checkpoint
     said = f"{line(newest.name, 40)}, {line(newest.age, 40)}, {line(newest.digest, 80)}" if newest else "none yet"
