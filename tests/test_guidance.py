@@ -172,6 +172,11 @@ def test_hooks_install_puts_it_in_where_asked_and_uninstall_takes_it_out(
     said = run("hooks", "install", "--guidance", *clients)
     assert said.status == 0, said
     assert said.out.count("guidance") == len(CLIENTS)
+    rows = run("hooks", "status", "--json", terminal=False).json()["guidance"]
+    assert {(row["client"], row["scope"], row["state"]) for row in rows} == {
+        (client.name, "project", "installed") for client in CLIENTS
+    }
+    assert "guidance:\n  claude-code  project  installed " in run("hooks", "status").out
     once = run("hooks", "uninstall", "--client", "codex")
     assert "codex: guidance stays for others in" in once.out
     run("hooks", "uninstall")

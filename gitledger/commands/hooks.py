@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gitledger.gitdir import GitDir
     from gitledger.githooks import Hook
+    from gitledger.guidance import Sheet
     from gitledger.install import Outcome, Place, Wired
     from gitledger.wiring import Client, Scope
 
@@ -149,9 +150,14 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
             continue
         codex = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
         rows += [(row, trial.trusted(row, codex), fired.get((at.client.name, row.ours), "")) for row in wired]
+    sheets = _sheets(found, names, faults)
     if as_json:
         put_json(
             {
+                "guidance": [
+                    {"client": one.client.name, "scope": one.scope, "path": one.path, "state": state}
+                    for one, state in sheets
+                ],
                 "hooks": [
                     {
                         "client": row.place.client.name,
@@ -189,6 +195,10 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         put(f"  {hook.name:36} {'git':10} {hook.state:11} {told}".rstrip())
         if hook.state != "installed":
             put(f"    {line(hook.what, 200)}")
+    if sheets:
+        put("guidance:")
+    for sheet, state in sheets:
+        put(f"  {sheet.client.name:12} {sheet.scope:8} {state:11} {line(sheet.path, 200)}")
     for fault in faults:
         warn(line(fault, 300))
 
@@ -280,6 +290,25 @@ def _guidance(
         if words:
             (put if told is None else told.append)(f"{client.name}: guidance {words} {at.path}")
     return status
+
+
+def _sheets(found: GitDir | None, names: tuple[str, ...], faults: list[str]) -> list[tuple[Sheet, str]]:
+    """Where the guidance is, with its state; what cannot be read is one more fault."""
+    from gitledger import guidance
+    from gitledger.errors import LedgerError
+
+    rows: list[tuple[Sheet, str]] = []
+    for at in guidance.sheets(found, os.environ):
+        if names and at.client.name not in names:
+            continue
+        try:
+            state = guidance.state(at)
+        except LedgerError as e:
+            faults.append(str(e))
+            continue
+        if state != "absent":
+            rows.append((at, state))
+    return rows
 
 
 _DONE: Mapping[str, str] = {
