@@ -490,3 +490,11 @@ def test_every_line_of_any_file_is_something(text: str) -> None:
     shape = structure(lines)
     assert len(shape.roles) == len(lines.lines)
     assert all(0 <= low < high <= len(lines.lines) for low, high in (*shape.permanent, *shape.items, *shape.blocks))
+
+
+def test_the_yardstick_of_memory_files_finds_nothing_wrong() -> None:
+    from benchmarks.memory import SHAPES, run
+
+    said: list[str] = []
+    assert run(said.append, SHAPES[2:4], real=False) == 0, said
+    assert len([row for row in said if row.startswith("| ")]) > 40
