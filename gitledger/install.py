@@ -295,9 +295,11 @@ def _run(script: str) -> str:
 
 
 def also(done: Iterable[Outcome], found: GitDir | None, environ: Mapping[str, str]) -> Iterator[str]:
-    """What is to be said of clients that are wired in both scopes now."""
+    """What is to be said of clients that are wired now: in both scopes, or where they do not always look."""
     for outcome in done:
         at = outcome.place
+        if at.scope == "project" and not at.client.below and outcome.done != "current":
+            yield f"{at.client.title} runs them where it is started in this folder; for one below it say --user"
         other = place(at.client, "user" if at.scope == "project" else "project", found, environ)
         try:
             twice = other is not None and any(row.state != "absent" for row in wired(other))

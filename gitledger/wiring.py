@@ -37,7 +37,7 @@ class Client:
 
     `project` is a path below the work tree's root, `user` one below `base` (an environment variable that names a
     folder) or else below the home folder's `home`. `events` pairs its events with ours. `programs` are what it is run
-    by. `own` says that the file is ours alone.
+    by. `own` says that the file is ours alone, `below` that it is read where the client is started in a folder below.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Client:
     named: bool = False
     comments: bool = False
     own: bool = False
+    below: bool = True
     top: tuple[tuple[str, Json], ...] = ()
 
     def path(self, scope: Scope, root: str, environ: Mapping[str, str]) -> str:
@@ -137,7 +138,7 @@ _DROID = tuple(pair for pair in _CODEX if pair[0] != "PostCompact")
 CLIENTS: tuple[Client, ...] = (
     Client(
         "claude-code", "Claude Code", ".claude/settings.json", "settings.json", ".claude", "CLAUDE_CONFIG_DIR",
-        "groups", _CLAUDE, ("claude",), refusal="status",
+        "groups", _CLAUDE, ("claude",), refusal="status", below=False,
     ),
     Client(
         "codex", "Codex", ".codex/hooks.json", "hooks.json", ".codex", "CODEX_HOME",
@@ -154,11 +155,11 @@ CLIENTS: tuple[Client, ...] = (
             ("PreCompress", "compact"),
             ("SessionEnd", "end"),
         ),
-        ("gemini",), unit=1000, named=True, comments=True,
+        ("gemini",), unit=1000, named=True, comments=True, below=False,
     ),
     Client(
         "qwen", "Qwen Code", ".qwen/settings.json", "settings.json", ".qwen", "QWEN_HOME",
-        "groups", _CLAUDE, ("qwen",), named=True, comments=True,
+        "groups", _CLAUDE, ("qwen",), named=True, comments=True, below=False,
     ),
     Client(
         "copilot", "Copilot CLI", ".github/hooks/gitledger.json", "hooks/gitledger.json", ".copilot", "COPILOT_HOME",
@@ -199,7 +200,7 @@ CLIENTS: tuple[Client, ...] = (
             ("session_compact", "compacted"),
             ("session_shutdown", "end"),
         ),
-        ("pi",), refusal="status", own=True,
+        ("pi",), refusal="status", own=True, below=False,
     ),
     Client(
         "droid", "Factory Droid", ".factory/settings.json", "settings.json", ".factory", "",

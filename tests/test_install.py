@@ -452,6 +452,14 @@ def test_installed_for_the_user_and_for_the_project_is_said(here: Repo) -> None:
     assert "one of the two is enough" in run("hooks", "install", "--client", "claude-code").out
 
 
+def test_where_a_client_does_not_look_above_is_said_once(here: Repo) -> None:
+    told = "for one below it"
+    assert told in run("hooks", "install", "--client", "claude-code").out
+    assert told not in run("hooks", "install", "--client", "claude-code").out
+    assert told not in run("hooks", "install", "--client", "codex").out
+    assert told not in run("hooks", "install", "--client", "pi", "--user").out
+
+
 def test_the_doctor_tells_of_hooks(here: Repo) -> None:
     def told() -> list[dict[str, str]]:
         return [check for check in run("doctor", "--json").json() if check["name"] == "hooks"]

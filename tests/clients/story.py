@@ -45,7 +45,8 @@ def tell(agent: Agent, lab: Lab) -> Story:
     first = agent.turn(lab, "please do PROMPT-MARK TOOLCALL")
     asked = list(lab.server.requests)
     events = lab.journal()
-    sessions, handover = lab.ledger("session", "list", "--json"), lab.ledger("handover", "show")
+    sessions = lab.ledger("session", "list", "--json")
+    handover = lab.ledger("handover", "show") if agent.ends else ""
     renewed: list[str] = []
     if agent.resumes:
         lab.ledger("task", "next", "T-0001", RESUMED)

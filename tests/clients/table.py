@@ -33,10 +33,10 @@ WORDS = {"passed": "yes", "failed": "**no**", "skipped": "–", "": "not run"}
 def cell(name: str, outcomes: dict[str, Any], column: str) -> str:
     """What is said of one client in one column."""
     agent = agents.named(name)
+    if column.startswith("compaction") and not agent.compacts:
+        return "not driven: headless none is announced"
     if column == "compaction refused" and not agent.refuses:
         return "the client cannot"
-    if column == "compaction" and not agent.compacts:
-        return "not driven"
     if column == "end" and not agent.ends:
         return "the client tells none"
     said = WORDS[str(outcomes.get(column, ""))]
