@@ -8,10 +8,11 @@ import pytest
 
 from gitledger import entries, layout, proof, relations, splitting, tasks, todo
 from gitledger.errors import BadData, NotAllowed
+from gitledger.mint import Mint
 from gitledger.model import Change, Key
 from gitledger.render import task as rendered
-from gitledger.view import DEPENDS
-from tests.ledgers import again, begin, do
+from gitledger.view import DEPENDS, View
+from tests.ledgers import START, again, begin, do
 from tests.sealed import Repo
 from tests.test_hostile_commands import run, write
 from tests.test_tree import A, B, Clone, genesis
@@ -187,8 +188,6 @@ def halves() -> tuple[Clone, list[Key]]:
 
 
 def test_a_ring_that_a_merge_made_is_a_finding_in_every_list_and_no_endless_walk() -> None:
-    from gitledger.view import View
-
     me, keys = halves()
     view = View(me.files.get)
     assert [view.name(key) for key in relations.way(view, keys[0], keys[0], "depends")] == [
@@ -333,6 +332,30 @@ def test_a_split_carries_criteria_todos_and_own_evidence_over_and_each_says_wher
     assert "**Split from:** [T-0002](../T-0002-cart/TASK.md)" in files["T-0003"]
     assert files["T-0002"].count("moved to [T-0003](../T-0003-discounts/TASK.md)") == 2
     assert "## Split off\n\n- [T-0003]" in files["T-0002"]
+
+
+def test_two_machines_that_split_the_same_off_end_in_the_same_tree_and_nothing_is_lost() -> None:
+    me, other = genesis()
+    key = me.new(layout.TASK)
+    fields = {"title": "Cart", "slug": "", "status": "active", "at": me.at(), "by": A}
+    me.say({key: Change(fields, {"criteria": {"c1@aaaaaa": {"text": "sums"}}, "todos": {"t1@aaaaaa": {"text": "a"}}})})
+    other.hear(me.events)
+    for one, text in ((me, "Sums"), (other, "Totals")):
+        hand = tasks.Hand(Mint(lambda: START, lambda n: bytes(n)), one.writer)
+        made = splitting.split(View(one.files.get), hand, key, text, criteria=("c1",), todos=("t1",))
+        one.say(made.draft.records, made.draft.type)
+    me.hear(other.events)
+    other.hear(me.events)
+    assert me.files == other.files
+    names = [path for path in me.files if path.startswith("tasks/00xx/T-0002") and path.endswith("TASK.md")]
+    assert len(names) == 2
+    for name in names:
+        assert "**Split from:** [T-0001]" in me.files[name].decode()
+        assert "sums" in me.files[name].decode()
+    text = me.files["tasks/00xx/T-0001/TASK.md"].decode()
+    assert text.count("- [T-0002") == 2  # links to both
+    assert text.count("moved to [T-0002") == 2  # each once, to the later of the two
+    assert "[ ]" not in text
 
 
 def test_only_what_is_open_is_split_off(repo: Repo) -> None:
