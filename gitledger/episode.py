@@ -38,7 +38,7 @@ def remembered(payload: GenericPayload, known: Record | None, config: Config, wr
     for run in payload.commands[-RAN_KEPT:]:
         if command := one_line(within(run.command, READ)):
             new = items.setdefault("ran", {})
-            same = next((i for i, row in _rows(known, "ran").items() if row.get("command") == command), "")
+            same = next((i for i, row in _rows(known, "ran", writer).items() if row.get("command") == command), "")
             slot = same or _slot(known, new, "ran", "r", writer, RAN_KEPT)
             new[slot] = {"command": command, "exit": run.exit, "at": at, **_outcome(run, config)}
     return items
@@ -144,9 +144,11 @@ def _last_line(run: CommandRun, config: Config) -> Clean:
     return one_line(rows[-1] if rows else "")
 
 
-def _rows(known: Record | None, name: str) -> dict[str, dict[str, Json]]:
+def _rows(known: Record | None, name: str, writer: str) -> dict[str, dict[str, Json]]:
+    """The items of a list that this writer made; another's stay as they are."""
     found = known.items.get(name, {}) if known else {}
-    return {item: {field: value for field, (value, _) in fields.items()} for item, fields in found.items()}
+    own = {item: fields for item, fields in found.items() if item.endswith(f"@{writer}")}
+    return {item: {field: value for field, (value, _) in fields.items()} for item, fields in own.items()}
 
 
 def _text(row: dict[str, Json], name: str) -> str:
@@ -159,7 +161,7 @@ def _slot(
     keep_first: bool = False,
 ) -> str:  # fmt: skip
     """A place for one more item: a new one, or that of the oldest."""
-    rows = {**_rows(known, name), **new}
+    rows = {**_rows(known, name, writer), **new}
     if len(rows) < most:
         return layout.item_id(letter, rows, writer)
     aged = sorted(rows, key=lambda item: (str(rows[item].get("at", "")), item))

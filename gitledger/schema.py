@@ -94,9 +94,16 @@ class Remote(NamedTuple):
 
 
 class Proposer(NamedTuple):
-    """This machine only: the command that proposes change sets, as a list of words."""
+    """This machine only: the command that proposes, as a list of words, and how many seconds its attempts may take."""
 
     command: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ()
+    deadline: Annotated[int, Number(1, 86_400)] = 600
+
+
+class Documenter(NamedTuple):
+    """This machine only: after how many turns of a session the proposer is asked behind a turn's end; 0 for never."""
+
+    every_turns: Annotated[int, Number(0, 1_000)] = 0
 
 
 class Notify(NamedTuple):
@@ -136,13 +143,14 @@ class Config(NamedTuple):
     signing: Signing = Signing()
     remote: Remote = Remote()
     proposer: Proposer = Proposer()
+    documenter: Documenter = Documenter()
     notify: Notify = Notify()
     memory: Memory = Memory()
     secrets: Secrets = Secrets()
 
 
 SECTIONS: dict[str, Any] = {name: type(section) for name, section in Config()._asdict().items()}
-MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "notify", "memory", "secrets"})
+MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "documenter", "notify", "memory", "secrets"})
 """What can start a program, reach a network or change a file: never read from a ledger, which may be anybody's."""
 
 

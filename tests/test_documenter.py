@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from gitledger import audit, documenter, entries, gitdir, layout, lock, proposerstate, shims, tasks, wal
+from gitledger import (
+    audit,
+    documenter,
+    entries,
+    gitdir,
+    layout,
+    lock,
+    proposal,
+    proposerstate,
+    schema,
+    shims,
+    tasks,
+    wal,
+)
 from gitledger.errors import Blocked, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.render import asking
 from tests.ledgers import START, again, begin, do
 from tests.process.program import gitledger, works
 from tests.sealed import Repo
+from tests.test_docs import blocks, text
 
 Script = Callable[..., None]
 HEAD = """\
@@ -101,7 +117,7 @@ def test_a_proposal_is_applied_in_one_checkpoint_and_its_prose_is_not_read(
     assert "Good luck" not in repo.git("show", f"ledger/main:{told['path']}")
     assert list(audit.fsck(again(repo))) == []
     (prompt,) = prompts(tmp_path)
-    for text in (
+    for words in (
         "T-0001 Authentication (active)",
         "goal: People can log in",
         "criterion c1 logs in (open)",
@@ -113,7 +129,7 @@ def test_a_proposal_is_applied_in_one_checkpoint_and_its_prose_is_not_read(
         '"$id":"urn:gitledger:changeset:1"',
         repo.head(),
     ):
-        assert text in prompt, text
+        assert words in prompt, words
     assert "was refused" not in prompt
 
 
@@ -223,6 +239,15 @@ def test_where_no_checkpoint_can_be_made_it_is_blocked_as_ever(
     with pytest.raises(Blocked):
         documenter.checkpoint(again(repo), "manual")
     assert again(repo).tip() == tip
+
+
+def test_the_page_shows_a_change_set_that_is_one_and_every_field_of_every_update() -> None:
+    (shown,) = [one.text for one in blocks(text("docs/proposer.md")) if one.language == "json"]
+    assert len(schema.read_change_set(shown.encode()).ledger_updates) == 4
+    listed = {row[0]: row[1] for row in re.findall(r"^\| `(\w+)` \| (.*) \|$", text("docs/proposer.md"), re.MULTILINE)}
+    kinds = get_args(get_args(proposal.Update)[0])
+    told = {get_args(get_type_hints(one)["op"])[0]: [f.name for f in fields(one) if f.name != "op"] for one in kinds}
+    assert {op: re.findall(r"`(\w+)`", row) for op, row in listed.items()} == told
 
 
 def test_a_proposers_own_session_asks_no_proposer(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("adopt", "verify"): "a ledger is verified before it is taken over",
     ("ledger", "derive"): "the ledger joins the modules of its layer into one surface",
     ("ledger", "standing"): "the ledger joins the modules of its layer into one surface",
+    ("changeset", "checking"): "what finishes a task proves something here",
     ("checking", "authority"): "whose evidence counts is told by whom this clone believes",
     ("checking", "evidence"): "what is run again is recorded as it was gathered first",
     ("checking", "ledger"): "a ledger is checked through itself",
