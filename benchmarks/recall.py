@@ -69,7 +69,11 @@ class Tally:
 
 def rows(grounds: Grounds) -> Iterator[Row]:
     """The yardstick's rows: what each way found, what was leaked and invented, and the labels."""
-    tally = measure(Path(grounds.folder) / "recall", HISTORIES, grounds.say, FIRST)
+    yield from table(measure(Path(grounds.folder) / "recall", HISTORIES, grounds.say, FIRST))
+
+
+def table(tally: Tally) -> Iterator[Row]:
+    """The rows of what was counted."""
     for tokens in TOKENS:
         ours, *theirs = (tally.share(way, tokens) for way in WAYS)
         told = ", ".join(f"{way} {share:.1%}" for way, share in zip(WAYS[1:], theirs, strict=True))
