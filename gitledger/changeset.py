@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from gitledger import derive, entries, evidence, ingest, layout, schema, sessions, tasks
+from gitledger import checking, derive, entries, evidence, ingest, layout, schema, sessions, tasks
 from gitledger.derive import Told
 from gitledger.errors import BadData, Blocked, LedgerError, NotAllowed
 from gitledger.ledger import Ledger, Pointer
@@ -237,7 +237,7 @@ def _moved(trial: _Trial, key: Key, status: str) -> list[Draft]:
         if status == "active":
             return _activate(trial, key)
         if status == "done":
-            stale = trial.ledger.stale(trial.view.need(key))
+            stale = checking.doubts(trial.ledger, trial.view.need(key))
             return [tasks.done(trial.view, trial.hand, key, stale=stale)]
         return [tasks.move(trial.view, trial.hand, key, status)]
     except NotAllowed as e:

@@ -20,6 +20,9 @@ FAULTS = ("failed", "STALE", "UNVERIFIED")
 """What is claimed and does not hold. That nothing was claimed yet is no fault, nor what a newer run has overtaken."""
 
 
+_SHOWN = ("title", "status", "accept_unproven")
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One piece of evidence as it stands here; `again` says that this clone may run it again."""
@@ -36,14 +39,14 @@ class Piece:
 class Report:
     """A task's claims. `strange` counts what writers gave that are not trusted here, which shows nothing.
 
-    A criterion's text is None where such a writer said it.
+    A text is None where such a writer said it.
     """
 
     key: Key
     name: str
-    title: str
-    status: str
-    unproven: str
+    title: str | None
+    status: str | None
+    unproven: str | None
     criteria: tuple[tuple[proof.Criterion, str | None], ...]
     pieces: tuple[Piece, ...]
     candidates: tuple[proof.Candidate, ...]
@@ -102,12 +105,13 @@ def _report(
     texts = task.items.get("criteria", {})
     strange = sum(len(whole.items.get(n, {})) - len(task.items.get(n, {})) for n in ("evidence", "candidates"))
     rest = [row for row in task.listed("completed") if not row.get("evidence")]
+    said = {n: None if n in whole.fields and n not in task.fields else task.text(n) for n in _SHOWN}
     return Report(
         whole.key,
         view.name(whole.key),
-        task.text("title"),
-        whole.text("status"),
-        whole.text("accept_unproven"),
+        said["title"],
+        said["status"],
+        said["accept_unproven"],
         tuple((one, one.text if "text" in texts.get(one.id, {}) else None) for one in proof.criteria(task, stale)),
         pieces,
         tuple(one for one in proof.candidates(task) if not one.taken),

@@ -377,7 +377,7 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
         "evidence": {f"e7@{other}": piece},
         "candidates": {f"r1@{other}": seen},
     }
-    field.say(field.b, field.draft("task.evidence", {key: Change({}, items)}))
+    field.say(field.b, field.draft("task.evidence", {key: Change({"title": "a stranger's"}, items)}))
     assert [c.state for c, _ in report(field._ledger("a"), key).criteria] == ["verified"]
     pins.save(
         field.home.pins,
@@ -387,10 +387,15 @@ def test_evidence_of_a_stranger_finishes_nothing(tmp_path: Path) -> None:
     fresh = field._ledger("a")
     found = report(fresh, key)
     assert ([c.state for c, _ in found.criteria], found.strange, found.pieces) == (["open"], 2, ())
+    assert found.title is None
     with pytest.raises(NotAllowed, match=f"was seen by writer {other}, who is not trusted here"):
         checking.take(fresh, key, "r1")
     with pytest.raises(NotAllowed, match=f"given by writer {other}, who is not trusted here"):
         do(fresh, tasks.done, key, "", checking.doubts(fresh, fresh.view().need(key)))
+    done = {"op": "task_set", "task": "T-0001", "status": "done"}
+    value = {"source_digest": f"sha1:{fresh.tip()}", "ledger_updates": [done]}
+    with pytest.raises(LedgerError, match="not trusted here"):
+        changeset.checkpoint(fresh, json.dumps(value).encode(), "test")
 
 
 def _fields(value: object) -> dict[str, Json]:

@@ -90,13 +90,13 @@ def _lines(found: Report) -> list[str]:
     from gitledger import proof
     from gitledger.render.text import line
 
-    rows = [f"{found.name} {line(found.title, 100)} ({line(found.status, 12)})"]
-    if found.unproven:
-        rows.append(f"  accepted without proof: {line(found.unproven, 200)}")
+    rows = [f"{found.name} {_told(found.title, 100)} ({_told(found.status, 12)})"]
+    if found.unproven is None or found.unproven:
+        rows.append(f"  accepted without proof: {_told(found.unproven, 200)}")
     for one, text in found.criteria:
         proved = f" - {line(one.proof, 200)}" if one.proof else ""
         why = f" ({line(one.why, 200)})" if one.why else ""
-        rows.append(f"  {line(one.name, 40)} {one.state}: {WITHHELD if text is None else line(text, 200)}{proved}{why}")
+        rows.append(f"  {line(one.name, 40)} {one.state}: {_told(text, 200)}{proved}{why}")
     shown = {one.piece for one, _ in found.criteria}
     for piece in found.pieces:
         if piece.fields["id"] not in shown:
@@ -112,6 +112,12 @@ def _lines(found: Report) -> list[str]:
         again = sum(piece.again for piece in left)
         rows.append(f"  {again:,} of {counted(len(left), 'run')} can be run again here: gitledger check --rerun")
     return rows
+
+
+def _told(text: str | None, limit: int) -> str:
+    from gitledger.render.text import line
+
+    return WITHHELD if text is None else line(text, limit)
 
 
 def _value(found: Report) -> dict[str, Any]:

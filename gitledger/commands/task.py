@@ -150,7 +150,12 @@ def show(ctx: click.Context, id: str | None, as_json: bool) -> None:  # noqa: A0
     ledger = opened(ctx)
     view = ledger.view()
     key = task_key(ledger, view, id)
-    stale = ledger.stale(view.need(key))
+    from gitledger.errors import LedgerError
+
+    try:
+        stale = ledger.stale(view.need(key))
+    except LedgerError:
+        stale = {}  # git cannot say where the work tree stands: the record is shown all the same
     if as_json:
         put_json(as_value(view, key, stale))
         return
@@ -282,7 +287,10 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 @click.option("--accept-unproven", default="", metavar="REASON", help="Finish without evidence; the reason shows.")
 @click.pass_context
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
-    """Finish a task. Its acceptance criteria must all have evidence."""
+    """Finish a task. Its acceptance criteria must all have evidence.
+
+    The second line says what to do next with this session: a finished task is worth a checkpoint.
+    """
     from gitledger import checking, tasks, todo
     from gitledger.render.text import line
 
@@ -298,6 +306,11 @@ def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # n
         return f"{view.name(key)} is done{undone}{_waiting(view, key)}", draft
 
     put(ledger.record(build))
+    from gitledger import rollover
+    from gitledger.clients import usage
+
+    if advice := usage.spoken(ledger, rollover.current(ledger)):
+        put(line(advice))
 
 
 @command.command()
