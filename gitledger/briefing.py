@@ -123,14 +123,14 @@ def survey(
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
     found += _try(found, "proposer", lambda: _proposer(ledger), [])
     found += _try(found, "tasks", lambda: _of_task(view, key), []) if key else []
-    said = (record.fields.get("next") or record.fields.get("at") or (None, None))[1] if record else None
+    said = handovers.spoken(record) if record else None
     withheld = ""
     if said and not (chosen and chosen.verdict.trusted and chosen.stamp > said):
         ask = partial(handovers.worth, ledger, view, here, assessment, said, chosen, choices)
         withheld = _try(found, "handovers", ask, "it cannot be told what was left")
     over = ""
     if chosen and chosen.verdict.trusted:
-        over = _try(found, "handovers", partial(handovers.over, view, key, said, chosen, believe), "")
+        over = _try(found, "handovers", partial(handovers.over, view, key, chosen, believe), "")
     same: tuple[tuple[str, ...], str] = ((), "")
     differing, diff = _try(found, "work tree", lambda: _changed(ledger, look.dirty), same)
     facts = Briefing(

@@ -138,15 +138,24 @@ def worth(
     return f"different_context: last worked on {newest.branch or 'no branch'}"
 
 
-def over(view: View, task: Key | None, said: Stamp | None, chosen: Judged, believe: Callable[[Record], Record]) -> str:
+def spoken(task: Record) -> Stamp | None:
+    """When a task's next action was said; where none was, when the task was made."""
+    return (task.fields.get("next") or task.fields.get("at") or (None, None))[1]
+
+
+def over(view: View, task: Key | None, chosen: Judged, believe: Callable[[Record], Record]) -> str:
     """Why a handover's next action is nothing to follow any more although the handover is; "" where it is."""
     about = chosen.fields.get("task")
-    if task is None:
-        record = view.record(about) if isinstance(about, str) and layout.numbered(about) else None
-        status = believe(record).text("status") if record else ""
-        return f"{view.name(str(about))} is {status} now" if status not in ("", "active", "blocked") else ""
-    if about != task:
+    if task is not None and about != task:
         return f"the work is at {view.name(task)} now"
+    whole = view.record(about) if isinstance(about, str) and layout.numbered(about) else None
+    if whole is None:
+        return ""
+    record = believe(whole)
+    status = record.text("status")
+    if status not in ("", "active", "blocked"):
+        return f"{view.name(whole.key)} is {status} now"
+    said = spoken(record)
     return "another one was set since" if said and said > chosen.stamp else ""
 
 

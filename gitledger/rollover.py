@@ -51,13 +51,13 @@ def advise(standing: Standing, policy: Rollover) -> Advice:
     percent = None if standing.used is None else round(standing.used * 100)
     used = "how much of the context is used is not known" if percent is None else f"{percent} % of the context is used"
     full = percent or 0
-    events = f"{standing.unsaved:,} event{'' if standing.unsaved == 1 else 's'} in no checkpoint"
+    events = f"there {'is 1 event' if standing.unsaved == 1 else f'are {standing.unsaved:,} events'} in no checkpoint"
     if full >= policy.emergency_percent:
         return Advice("emergency", f"{used}: it will soon be compacted", "gitledger handover write", percent)
     if standing.finished:
         return Advice("checkpoint", f"{used}, and a task was finished", "gitledger checkpoint", percent)
     if full >= policy.checkpoint_percent and standing.unsaved:
-        return Advice("checkpoint", f"{used}, and there are {events}", "gitledger checkpoint", percent)
+        return Advice("checkpoint", f"{used}, and {events}", "gitledger checkpoint", percent)
     if full >= policy.checkpoint_percent and standing.moved:
         why = f"{used}, and HEAD is not where the newest checkpoint was made"
         return Advice("checkpoint", why, "gitledger checkpoint", percent)

@@ -169,6 +169,8 @@ class Machines:
         clone.repo.git("merge", "--quiet", *how, branch, env=clone.env)
         head = clone.repo.git("rev-parse", "HEAD", env=clone.env)
         code.parents.setdefault(head, (place.head, place.heads[branch]))
+        if head == place.heads[branch] != place.head:
+            place.forwarded.add((place.branch, branch, head))
         place.heads[place.branch] = head
 
     def reset(self, clone: Clone) -> bool:

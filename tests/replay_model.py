@@ -124,7 +124,8 @@ class Code:
 class Place:
     """A clone: its branches with their heads, which is checked out, and what is not committed.
 
-    `unsent` says that checkpoints were made here since it met the remote.
+    `unsent` says that checkpoints were made here since it met the remote. `forwarded` are branches that came to a
+    commit by a merge of another one that made no commit: (branch, other, commit).
     """
 
     name: str
@@ -133,6 +134,7 @@ class Place:
     active: str = ""
     changed: set[str] = field(default_factory=set)
     unsent: bool = False
+    forwarded: set[tuple[str, str, str]] = field(default_factory=set)
 
     @property
     def head(self) -> str:
@@ -237,10 +239,13 @@ class Project:
         newest = {one.branch: one for one in self.handovers if one.branch != place.branch}
         last = max((one.at for one in newest.values()), default=0)
         history = self.code.history(place.head)
-        return frozenset(
-            (one.name, branch, " (merged)" if one.at == last and one.head in history else "")
-            for branch, one in newest.items()
-        )
+
+        def merged(one: Handover) -> bool:
+            # A branch that was only just made at that commit has merged nothing.
+            went_on = one.head != place.head or (place.branch, one.branch, one.head) in place.forwarded
+            return one.at == last and one.head in history and went_on
+
+        return frozenset((one.name, branch, " (merged)" if merged(one) else "") for branch, one in newest.items())
 
     def chosen(self, place: Place) -> Handover | None:
         """This clone's newest handover of its branch, else any clone's."""
@@ -255,8 +260,10 @@ class Project:
         """
         followed = chosen is not None and self._followed(chosen, place)
         if task is None:
-            goes_on = chosen and followed and (not chosen.task or self.tasks[chosen.task].status in OPEN)
-            return chosen.next if chosen and goes_on else ""
+            if chosen is None or not followed:
+                return ""
+            about = self.tasks.get(chosen.task)
+            return chosen.next if about is None or (about.status in OPEN and about.said <= chosen.at) else ""
         since = [one for one in self.handovers if one.at > task.said]
         if not since:
             return task.step()

@@ -18,8 +18,8 @@ def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") ->
     faults = []
     goes_on = False
     try:
-        known = ledger.view().record(key) if entry else None
-        if known is not None and generic.same(known, entry):
+        known = ledger.view().record(key)
+        if known is not None and entry and generic.same(known, entry):
             return ""
         goes_on = known is not None and "position" in known.fields
         ledger.start_session(client, said.session_id, said.source, said.pid)
