@@ -12,7 +12,7 @@ from typing import Any
 from gitledger import codec, config, entries, frame, layout, objects, reading, signing, tasks
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Position
-from tests import ledgers
+from tests import ledgers, test_tree
 from tests.sealed import Repo
 from tests.test_docs import block, coded, tables, text
 from tests.test_layers import SOURCES
@@ -69,6 +69,7 @@ _PARTS = {
     "<name>": "[A-Z]-[0-9]{4,}",
     "<slug>": "[a-z0-9-]+",
     "<shard>": "[0-9]{2,}xx",
+    "<2 digits>": "[0-9]{2}",
     "<2 hex digits>": "[0-9a-f]{2}",
     "<12 hex digits>": "[0-9a-f]{12}",
     "<kind>": "(?:tasks|decisions|blockers|questions|artifacts|notes|checkpoints|handovers)",
@@ -130,6 +131,9 @@ def worked(repo: Repo) -> Ledger:
 def test_every_path_of_a_ledger_is_described_and_every_description_is_met(repo: Repo) -> None:
     ledger = worked(repo)
     paths = repo.git("ls-tree", "-r", "--name-only", ledger.tip()).split("\n")
+    divided: dict[str, bytes] = {}
+    test_tree.commit(divided, test_tree.crowd(3, 99))
+    paths += divided
     patterns = described()
     assert [path for path in paths if not any(p.match(path) for p in patterns)] == []
     unmet = [p.pattern for p in patterns if not any(p.match(path) for path in paths)]
