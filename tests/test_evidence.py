@@ -6,11 +6,27 @@ import json
 import os
 import random
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gitledger import audit, briefing, changeset, checking, discover, evidence, layout, proof, reading, runs, tasks, wal
+from gitledger import (
+    audit,
+    briefing,
+    changeset,
+    checking,
+    discover,
+    evidence,
+    gitcli,
+    layout,
+    proof,
+    reading,
+    runs,
+    tasks,
+    wal,
+)
 from gitledger.errors import BadData, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Json, Key
@@ -201,6 +217,38 @@ def test_what_cannot_be_compared_here_does_not_stand(repo: Repo) -> None:
     repo.commit("on")
     assert {state.partition(" ")[0] for state in shown(book, key).values()} == {"STALE"}
     assert briefing.gather(book).verified == ()
+
+
+def test_a_briefing_asks_git_two_things_more_however_much_evidence_there_is(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    popen = subprocess.Popen
+
+    def counted(argv: list[str], *args: Any, **more: Any) -> Any:
+        asked.append(gitcli.subcommand(argv[1:]))
+        return popen(argv, *args, **more)
+
+    def children() -> list[str]:
+        asked.clear()
+        briefing.gather(again(repo))
+        return sorted(asked)
+
+    repo.commit("code", {f"f{n}.py": f"{n}\n" for n in range(9)})
+    os.chdir(repo.path)
+    book = begin(repo)
+    key = started(book, "Task")
+    book.checkpoint()
+    monkeypatch.setattr(subprocess, "Popen", counted)
+    before = children()
+    for n in range(3):
+        run(book, key, f"test {n}")
+        checking.give(book, key, evidence.paths(book.gitdir, [f"f{n}.py", f"f{n + 3}.py"]))
+        checking.give(book, key, evidence.commit(book.gitdir, repo.commit(f"more {n}", {f"{n}.md": "x"})))
+    repo.commit("last", {"last.md": "x"})
+    book.checkpoint()
+    children()  # a new tip is verified once
+    assert children() == sorted([*before, "hash-object", "rev-list"])
 
 
 # ── which piece speaks ───────────────────────────────────────────────────────────────────────
@@ -433,6 +481,9 @@ def test_a_test_result_in_a_turn_is_a_candidate_and_proves_nothing(repo: Repo) -
     assert "Seen in turns, not verified" in state
     assert "seen in a turn, not verified" in briefing.briefing(book)
     said = checking.take(book, key, "r1", "c1")
+    book.checkpoint()
+    sources = repo.git("show", f"ledger/main:{made.path.split('/checkpoints/')[0]}/SOURCES.md")
+    assert "a tool's output in S-" in sources.partition("## Claims, UNVERIFIED")[2]
     assert said.startswith("T-0001 UNVERIFIED: claimed: `pytest -q` printed pytest: 12 passed")
     task = book.view().need(key)
     assert [c.state for c in proof.criteria(task)] == ["UNVERIFIED"]

@@ -186,7 +186,7 @@ def _sources(name: str, task: Record, link: Link) -> bytes:
         section(
             "Commands",
             table(
-                ("Id", "Command", "Exit", "Ran at", "On head", "When"),
+                ("Id", "Command", "Exit", "Ran at", "On head", "When", "Depends on"),
                 (
                     (
                         cell(names[p["id"]]),
@@ -195,6 +195,7 @@ def _sources(name: str, task: Record, link: Link) -> bytes:
                         "dirty tree" if p.get("dirty") else "clean tree",
                         short(p["head"]) if p.get("head") else "",
                         when(p.get("at")),
+                        cell(", ".join(proof.covers(p)) or "all but prose"),
                     )
                     for p in runs
                 ),
@@ -209,15 +210,20 @@ def _sources(name: str, task: Record, link: Link) -> bytes:
             table(
                 ("Path", "Blob", "When"),
                 (
-                    (cell(p.get("path", "")), short(p.get("blob", "")), when(p.get("at")))
+                    (cell(path), short(blob), when(p.get("at")))
                     for p in pieces
                     if p.get("kind") == "path"
+                    for path, blob in proof.files(p).items()
                 ),
             ),
         ),
         section(
             "Claims, UNVERIFIED",
-            [f"- {inline(p.get('text', ''))}" for p in pieces if proof.state(p) == "UNVERIFIED"],
+            [
+                f"- {joined(inline(p.get('text', '')), inline(p.get('source', '')))}"
+                for p in pieces
+                if proof.state(p) == "UNVERIFIED"
+            ],
         ),
         *([] if pieces or done or task.items.get("links") else ["*Nothing is recorded yet.*"]),
     )
