@@ -133,7 +133,7 @@ def test_every_path_of_a_ledger_is_described_and_every_description_is_met(repo: 
     paths = repo.git("ls-tree", "-r", "--name-only", ledger.tip()).split("\n")
     divided: dict[str, bytes] = {}
     test_tree.commit(divided, test_tree.crowd(3, 99))
-    paths += divided
+    paths += [path for path in divided if "/index/" in path]
     patterns = described()
     assert [path for path in paths if not any(p.match(path) for p in patterns)] == []
     unmet = [p.pattern for p in patterns if not any(p.match(path) for path in paths)]
