@@ -63,9 +63,9 @@ def proposal(name: str, text: Lines, edits: Sequence[Edit]) -> str:
         held = f" (held at {mine[0].held_at})" if mine[0].held_at else ""
         rows += ["", f"{n}. {mine[0].kind}, {places(mine)}: {mine[0].reason}{held}"]
         for edit in mine:
-            rows += [f"   - {text.bare(k)}" for k in range(*edit.span)]
+            rows += [f"   < {text.bare(k)}".rstrip() for k in range(*edit.span)]
         for edit in mine:
-            rows += [f"   + {row}" for row in edit.put.replace("\r", "\n").split("\n") if row.strip()]
+            rows += [f"   > {row}" for row in edit.put.replace("\r", "\n").split("\n") if row.strip()]
     gone = sum(len("".join(text.lines[slice(*edit.span)]).encode()) - len(edit.put.encode()) for edit in edits)
     return "\n".join([*rows, "", f"{gone:,} of {len(text.data()):,} bytes would go."])
 

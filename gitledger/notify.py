@@ -20,6 +20,8 @@ BODY_LIMIT = 3_500
 def send(urls: Sequence[str], title: str, text: str) -> tuple[str, ...]:
     """Send one message to every address; what went wrong, a line for each address that did not take it.
 
+    `title` is the subject of a mail; elsewhere the text stands alone.
+
     Raises Missing where addresses are named and the library is not installed. Secrets are taken out of the text.
     """
     if not urls:
@@ -45,7 +47,9 @@ def send(urls: Sequence[str], title: str, text: str) -> tuple[str, ...]:
             one = apprise.Apprise()
             if not one.add(url):
                 faults.append(f"{_shown(url)} is no address that apprise knows; mend notify.urls")
-            elif not one.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT):
+            elif not one.notify(
+                body=body, title=title if url.startswith("mailto") else "", body_format=apprise.NotifyFormat.TEXT
+            ):
                 why = f" ({_clean(heard.rows[-1], url)})" if heard.rows else ""
                 faults.append(f"{_shown(url)} did not take the message{why}")
     finally:

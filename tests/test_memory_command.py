@@ -86,7 +86,7 @@ def document(file: Path, *changes: dict[str, Any]) -> bytes:
 def test_a_change_set_by_hand_is_shown_numbered_and_applied_in_part(repo: Repo, file: Path) -> None:
     shown = works(repo.path, "memory", "propose", "--from", "-", stdin=document(file, change(2), change(5), change(9)))
     assert "memory/MEMORY.md: 3 changes proposed" in shown
-    assert f"2. ephemeral, line 8: fact 5 was of a day\n   - {fact(5)}" in shown
+    assert f"2. ephemeral, line 8: fact 5 was of a day\n   < {fact(5)}" in shown
     assert "gitledger memory apply [--keep 2,5 | --delete 3 | --cancel]" in shown
     assert file.read_text() == TEXT
     refused = gitledger(repo.path, "memory", "apply", "--keep", "4")
