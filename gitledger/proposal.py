@@ -51,10 +51,10 @@ class TaskAdd(_Closed):
     title: Title
     goal: Optional = ""
     accept: Titles = ()
-    todos: Titles = ()
     area: Annotated[str, Text(0, 200)] = ""
     parent: Id | None = None
     depends: Ids = ()
+    todos: Titles = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,12 +155,12 @@ def _shown(repo: Repo, title: str, *names: str) -> Iterator[str]:
 
 
 def _fenced(text: str, language: str = "text") -> str:
-    return f"~~~{language}\n{text.rstrip()}\n~~~\n"
+    return f"```{language}\n{text.rstrip()}\n```\n"
 
 
 def _steady(text: str, repo: Repo) -> str:
     """The text with fixed ids and times in the place of those that another run has others of."""
-    text = text.replace(discover.open(repo.path).desk.writer.id, WRITER).replace(str(repo.path), "/home/ada/shop")
+    text = text.replace(discover.open(repo.path).desk.writer.id, WRITER).replace(str(repo.path), "shop")
     text = re.sub(r"\bsha1:[0-9a-f]{40}", "sha1:" + "9f3c" * 10, text)
     text = re.sub(r"\b20\d\d-\d\d-\d\d \d\d:\d\d UTC", "2026-11-30 14:02 UTC", text)
     text = re.sub(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "2026-11-30T14:02:11.123Z", text)

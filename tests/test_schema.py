@@ -133,6 +133,7 @@ def test_reading_a_payload_loads_no_pydantic_and_no_change_set():
 UPDATES = [
     {"op": "task_add", "title": "t", "goal": "g", "accept": ["a", "b"], "area": "x", "parent": "T-0001"},
     {"op": "task_set", "task": "T-0001", "next": "n", "status": "active"},
+    {"op": "todo", "task": "T-0001", "add": ["x"]},
     {"op": "complete", "task": "T-0001", "text": "x", "evidence": {"command": "make", "exit": 1, "criterion": "c1"}},
     {"op": "complete", "task": "T-0001", "text": "x", "evidence": {"path": "a/b"}},
     {"op": "complete", "task": "T-0001", "text": "x"},
@@ -165,6 +166,7 @@ def test_a_change_set_of_every_kind_is_read():
     assert {type(update) for update in found.ledger_updates} == {
         proposal.TaskAdd,
         proposal.TaskSet,
+        proposal.Todo,
         proposal.Complete,
         proposal.Decide,
         proposal.Blocker,
@@ -174,7 +176,7 @@ def test_a_change_set_of_every_kind_is_read():
         proposal.Artifact,
         proposal.Note,
     }
-    first, _, third = found.ledger_updates[:3]
+    first, _, _, third = found.ledger_updates[:4]
     assert first == proposal.TaskAdd("task_add", "t", "g", ("a", "b"), "x", "T-0001")
     assert third.evidence == proposal.Evidence("make", 1, criterion="c1")
     assert (found.handoff_summary, found.active_task, found.next_action) == ("s", "T-0001", "n")
@@ -200,6 +202,8 @@ def test_an_empty_list_of_updates_is_a_change_set():
         ({"op": "task_add", "title": "t", "accept": ["a", 2]}, "ledger_updates[0].accept[1]: input should be"),
         ({"op": "task_add", "title": "t", "accept": ["a"] * 51}, "ledger_updates[0].accept: "),
         ({"op": "task_set", "task": "T-1"}, "ledger_updates[0]: sets nothing; name a field besides op and task"),
+        ({"op": "todo", "task": "T-1"}, "ledger_updates[0]: changes nothing; name what to add, what is done, or what"),
+        ({"op": "todo", "task": "T-1", "done": [""]}, "ledger_updates[0].done[0]: string should have at least 1"),
         ({"op": "task_set", "task": "T-1", "status": "finished"}, "ledger_updates[0].status: input should be"),
         (
             {"op": "complete", "task": "T-1", "text": "x", "evidence": {}},
@@ -273,7 +277,7 @@ def test_the_schemas_hold_the_bounds_and_refuse_unknown_keys():
     assert found["additionalProperties"] is False
     assert found["required"] == ["source_digest"]
     assert found["properties"]["ledger_updates"]["maxItems"] == 200
-    assert len(found["properties"]["ledger_updates"]["items"]["oneOf"]) == 10
+    assert len(found["properties"]["ledger_updates"]["items"]["oneOf"]) == 11
     assert found["$defs"]["Note"]["properties"]["text"] == {
         "maxLength": 4000, "minLength": 1, "pattern": "\\S", "title": "Text", "type": "string",
     }  # fmt: skip
