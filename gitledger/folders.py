@@ -14,7 +14,7 @@ from gitledger.store import Store
 
 KEPT_FOLDERS = 512
 """Folders in memory: those of the commit before are those of the next but for a dozen."""
-KEPT_BYTES = 8 << 20
+KEPT_BYTES = 4 << 20
 """Bytes of objects in memory: each of many commits is made again over folders and lists that the one before had."""
 KEPT_OBJECT = 256 << 10
 """Bytes of the largest object that is kept."""

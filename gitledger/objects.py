@@ -255,7 +255,7 @@ def _children(get: Get, tree: Oid) -> dict[str, TreeEntry]:
     return dict(_by_name(thing.data, "sha1" if len(tree) == 40 else "sha256"))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _by_name(data: bytes, algorithm: str) -> Mapping[str, TreeEntry]:
     # By its bytes, not its id: what one store has under an id another may not.
     return {entry.name: entry for entry in parse_tree(data, algorithm)}
