@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -33,6 +33,8 @@ from gitledger.render.text import line as one_line
 from gitledger.transaction import Plan, Written
 from gitledger.view import View
 
+PROPOSAL = "proposal.json"
+"""The proposal that waits for a person, among what is kept."""
 DEADLINE = 20.0
 """Seconds to wait for another gitledger that changes a file of the same folder."""
 LOOKED_AT = 50
@@ -392,37 +394,3 @@ def _sweep(ledger: Ledger, path: str) -> None:
     for name in os.listdir(base):
         if name.startswith(f"{memoryfile.PREFIX}{_waits(ledger, '')}"):
             memoryfile.remove(os.path.join(base, name))
-
-
-# ── a proposal that waits for a person ───────────────────────────────────────────────────────
-PROPOSAL = "proposal.json"
-
-
-def hold(ledger: Ledger, loaded: Loaded, data: bytes) -> None:
-    """Keep a proposal until a person has decided; the one before goes."""
-    value = {"format": 1, "name": loaded.target.name, "document": data.decode("utf-8", "replace")}
-    pins.write_private(os.path.join(folder(ledger), PROPOSAL), json.dumps(value).encode() + b"\n")
-
-
-def held(ledger: Ledger) -> tuple[Loaded, bytes]:
-    """The proposal that waits, with the file as it is now; Missing where none does."""
-    try:
-        value: Mapping[str, Json] = json.loads(gitdir.read_own(os.path.join(folder(ledger), PROPOSAL)))
-        name, data = str(value["name"]), str(value["document"]).encode()
-    except FileNotFoundError as e:
-        raise Missing("no proposal waits here; make one with: gitledger memory audit") from e
-    except (OSError, ValueError, LookupError, TypeError) as e:
-        raise BadData(
-            f"the proposal that waits cannot be read ({e}); make a new one with: gitledger memory audit"
-        ) from e
-    found = [loaded for target in targets(ledger) if target.name == name and (loaded := load(target)) is not None]
-    if not found:
-        raise Missing(
-            f"{name}, which the waiting proposal is for, is not there; make a new one with: gitledger memory audit"
-        )
-    return found[0], data
-
-
-def let_go(ledger: Ledger) -> None:
-    """Drop the proposal that waits."""
-    memoryfile.remove(os.path.join(folder(ledger), PROPOSAL))

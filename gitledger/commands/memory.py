@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitledger.commands import counted, json_option, named, opened, put, put_json, warn
+from gitledger.commands import counted, json_option, memory_nightly, named, opened, put, put_json, warn
+from gitledger.commands.memory_asking import asked, file_option, tell
 
 if TYPE_CHECKING:
-    from gitledger.errors import LedgerError
     from gitledger.ledger import Ledger
     from gitledger.memory import Applied, Loaded
     from gitledger.memorycheck import Edit
-    from gitledger.model import Finding
-
-_FILE = click.option(
-    "--file", "file", default="", metavar="PATH", help="Which memory file, where several are configured."
-)
 
 
 @click.group()
@@ -32,9 +26,13 @@ def command() -> None:
     """
 
 
+command.add_command(memory_nightly.compact)
+command.add_command(memory_nightly.scheduled)
+
+
 # ── proposing ────────────────────────────────────────────────────────────────────────────────
 @command.command()
-@_FILE
+@file_option
 @click.option("--prompt", "only_prompt", is_flag=True, help="Print what a proposer would be asked, and ask none.")
 @json_option
 @click.pass_context
@@ -47,19 +45,19 @@ def audit(ctx: click.Context, file: str, only_prompt: bool, as_json: bool) -> No
     from gitledger import memory, memoryprompt
 
     ledger = opened(ctx)
-    _recovered(memory.recover(ledger))
+    tell(memory.recover(ledger))
     loaded = _one(ledger, file)
     if only_prompt:
         held = memory.companions(ledger, loaded.target)
         put(memoryprompt.prompt(loaded.target.name, loaded.text, loaded.sha256, held).rstrip("\n"))
         return
-    data, edits = _asked(ledger, loaded)
+    data, edits = asked(ledger, loaded)
     _shown(ledger, loaded, data, edits, as_json)
 
 
 @command.command()
 @click.option("--from", "source", required=True, metavar="FILE|-", help="The change set; - is stdin.")
-@_FILE
+@file_option
 @json_option
 @click.pass_context
 def propose(ctx: click.Context, source: str, file: str, as_json: bool) -> None:
@@ -70,7 +68,7 @@ def propose(ctx: click.Context, source: str, file: str, as_json: bool) -> None:
     from gitledger import memory, schema
 
     ledger = opened(ctx)
-    _recovered(memory.recover(ledger))
+    tell(memory.recover(ledger))
     data = named(source, schema.LONGEST + 1, "a change set")
     loaded = _of_digest(ledger, schema.read_memory_set(data).source_sha256, file)
     _shown(ledger, loaded, data, memory.accepted(ledger, loaded, data), as_json)
@@ -87,109 +85,21 @@ def apply(ctx: click.Context, keep: str, delete: str, cancel: bool, as_json: boo
 
     It is checked once more against the file as it is now; one that no longer fits is refused whole.
     """
-    from gitledger import memory, schema
+    from gitledger import memory, memoryheld, schema
     from gitledger.errors import Usage
 
     if bool(keep) + bool(delete) + cancel > 1:
         raise Usage("say one of --keep, --delete and --cancel")
     ledger = opened(ctx)
-    _recovered(memory.recover(ledger))
+    tell(memory.recover(ledger))
     if cancel:
-        memory.held(ledger)
-        memory.let_go(ledger)
+        memoryheld.held(ledger)
+        memoryheld.let_go(ledger)
         put("Cancelled; nothing was changed.")
         return
-    loaded, data = memory.held(ledger)
+    loaded, data = memoryheld.held(ledger)
     chosen = _chosen(len(schema.read_memory_set(data).changes), keep, delete)
     _applied(ledger, loaded, memory.accepted(ledger, loaded, data, chosen), as_json)
-
-
-# ── the nightly run ──────────────────────────────────────────────────────────────────────────
-@command.command()
-@_FILE
-@json_option
-@click.pass_context
-def compact(ctx: click.Context, file: str, as_json: bool) -> int:
-    """Ask the proposer and apply what the validator accepts, unattended.
-
-    Three attempts with the errors sent back, ten minutes in all. A report goes to notify.urls. One that begins with
-    "Memory compact: ERROR" means that nothing was applied; details are in the log.
-    """
-    from gitledger import memory
-    from gitledger.errors import LedgerError
-
-    ledger = opened(ctx)
-    rows: list[dict[str, Any]] = []
-    status = 0
-    try:
-        _recovered(memory.recover(ledger))
-        files = memory.present(ledger, file)
-    except LedgerError as e:
-        raise _failed(ledger, e) from e
-    for loaded in files:
-        try:
-            rows.append(_compacted(ledger, loaded))
-        except LedgerError as e:
-            failed = _failed(ledger, e, loaded.target.name if len(files) > 1 else "")
-            if len(files) == 1:
-                raise failed from e
-            warn(str(failed))
-            status = failed.exit_code
-    if as_json:
-        put_json(rows)
-    elif rows:
-        put("\n\n".join(row["report"] for row in rows))
-    return status
-
-
-def _compacted(ledger: Ledger, loaded: Loaded) -> dict[str, Any]:
-    from gitledger import memory, memorycheck, memoryprompt
-
-    _, edits = _asked(ledger, loaded)
-    size = len(loaded.data)
-    row: dict[str, Any] = {
-        "file": loaded.target.name,
-        "id": None,
-        "changes": 0,
-        "bytes_before": size,
-        "bytes_after": size,
-    }
-    if not edits:
-        row["report"] = f"Memory compact: {loaded.target.name}: nothing to do"
-    else:
-        made = memory.apply(ledger, loaded, edits, "compact")
-        _told(made.findings)
-        after = len(memorycheck.edited(loaded.text, edits).data())
-        report = memoryprompt.report(loaded.target.name, made.name, size, after, edits)
-        row |= {"id": made.name, "changes": len({e.n for e in edits}), "bytes_after": after, "report": report}
-    _notify(ledger, "Memory compact", row["report"])
-    return row
-
-
-def _failed(ledger: Ledger, error: LedgerError, name: str = "") -> LedgerError:
-    """The error as the nightly run reports it, after it was reported and logged."""
-    from gitledger import capture
-    from gitledger.errors import LedgerError
-
-    what = f"{name}: {error}" if name else str(error)
-    capture.log(ledger.gitdir.common, f"memory compact: {what}")
-    short = what if len(what) <= 1_500 else f"{what[:1_400]} … (all of it is in {ledger.desk.home.state}/log)"
-    _notify(ledger, "Memory compact", f"Memory compact: ERROR — {short}")
-    said = LedgerError(f"Memory compact: ERROR — {what}")
-    said.exit_code = error.exit_code
-    return said
-
-
-def _notify(ledger: Ledger, title: str, text: str) -> None:
-    from gitledger import notify
-    from gitledger.errors import LedgerError
-
-    try:
-        faults = notify.send(ledger.desk.config.notify.urls, title, text)
-    except LedgerError as e:
-        faults = (str(e),)
-    for fault in faults:
-        warn(f"the report was not sent: {fault}")
 
 
 # ── taking back, telling ─────────────────────────────────────────────────────────────────────
@@ -206,7 +116,7 @@ def undo(ctx: click.Context, id: str, as_json: bool) -> None:  # noqa: A002
 
     ledger = opened(ctx)
     made = memoryundo.undo(ledger, id)
-    _told(made.findings)
+    tell(made.findings)
     if as_json:
         put_json(_made(made))
     else:
@@ -226,7 +136,7 @@ def log(ctx: click.Context, limit: int, as_json: bool) -> None:
     from gitledger.render.text import line
 
     ledger = opened(ctx)
-    _recovered(memory.recover(ledger))
+    tell(memory.recover(ledger))
     view = ledger.view()
     newest = deque(view.walk(layout.MEMORY), maxlen=limit)
     rows = [
@@ -251,52 +161,6 @@ def log(ctx: click.Context, limit: int, as_json: bool) -> None:
         put("No memory file was changed yet. Begin with: gitledger memory audit")
 
 
-# ── every night ──────────────────────────────────────────────────────────────────────────────
-@command.command()
-@click.option("--at", default="02:00", show_default=True, metavar="HH:MM", help="When, by this machine's clock.")
-@click.option("--install", is_flag=True, help="Put it in: into the crontab, or with --systemd as a timer.")
-@click.option("--remove", is_flag=True, help="Take out what --install put in, and nothing else.")
-@click.option("--systemd", is_flag=True, help="A systemd timer of the user instead of a line of cron.")
-@click.pass_context
-def schedule(ctx: click.Context, at: str, install: bool, remove: bool, systemd: bool) -> None:
-    """Print the cron line that runs compact every night, or put it in.
-
-    It runs this program by its full path, with the PATH and the folders of configuration that hold now.
-    """
-    from gitledger import program, schedule
-    from gitledger.errors import Usage
-
-    if install and remove:
-        raise Usage("say --install or --remove, not both")
-    ledger = opened(ctx)
-    common, name = ledger.gitdir.common, ledger.desk.home.name
-    if remove:
-        id = schedule.identity(common, name)  # noqa: A001
-        rows = [
-            what
-            for what, done in (
-                ("the cron line", schedule.remove_cron(id)),
-                ("the timer", schedule.remove_systemd(id, os.environ)),
-            )
-            if done
-        ]
-        put(f"Removed {' and '.join(rows)}." if rows else "Nothing of ours was there.")
-        return
-    program.remember(common)
-    words = (program.named(common)[0], "-C", ledger.gitdir.top or common, "--ledger", name, "memory", "compact")
-    run = schedule.nightly(at, words, common, name, os.environ)
-    if install and systemd:
-        put("\n".join(["Put in and started:", *schedule.install_systemd(run, os.environ)]))
-    elif install:
-        put(f"Put into the crontab:\n{schedule.install_cron(run)}")
-    elif systemd:
-        put("\n\n".join(f"# {name}\n{text.rstrip()}" for name, text in schedule.units(run).items()))
-    else:
-        put(schedule.cron_line(run))
-    if not ledger.desk.config.proposer.command:
-        warn("no proposer is configured yet; name one by: gitledger config set proposer.command 'COMMAND WORDS'")
-
-
 # ── what they share ──────────────────────────────────────────────────────────────────────────
 def _one(ledger: Ledger, file: str) -> Loaded:
     from gitledger import memory
@@ -316,46 +180,16 @@ def _of_digest(ledger: Ledger, sha256: str, file: str) -> Loaded:
     return next((loaded for loaded in found if loaded.sha256 == sha256), found[0])
 
 
-def _asked(ledger: Ledger, loaded: Loaded) -> tuple[bytes, tuple[Edit, ...]]:
-    """What the proposer says of a file, and the edits that the validator made of it."""
-    from gitledger import memory, memoryprompt, proposer
-    from gitledger.errors import Missing, NotAllowed
-
-    config = ledger.desk.config.proposer
-    if not config.command:
-        raise Missing(
-            "no proposer is configured; name one by: gitledger config set proposer.command 'COMMAND WORDS', or give a "
-            "change set to: gitledger memory propose --from FILE"
-        )
-    held = memory.companions(ledger, loaded.target)
-
-    def prompt(errors: tuple[str, ...]) -> str:
-        return memoryprompt.prompt(loaded.target.name, loaded.text, loaded.sha256, held, errors)
-
-    def accept(data: bytes) -> tuple[bytes, tuple[Edit, ...]]:
-        return data, memory.accepted(ledger, loaded, data)
-
-    cwd = ledger.gitdir.top or ledger.gitdir.common
-    got = proposer.propose(config.command, prompt, accept, cwd=cwd, deadline=_deadline(config), key="source_sha256")
-    if got.value is None:
-        raise NotAllowed(f"{got.why}; {loaded.target.name} is as it was")
-    return got.value
-
-
-def _deadline(config: Any) -> float:
-    return float(getattr(config, "deadline", 600))
-
-
 def _shown(ledger: Ledger, loaded: Loaded, data: bytes, edits: tuple[Edit, ...], as_json: bool) -> None:
-    from gitledger import memory, memoryprompt
+    from gitledger import memoryheld, memoryprompt
 
     if not edits:
-        memory.let_go(ledger)
+        memoryheld.let_go(ledger)
         put_json({"file": loaded.target.name, "changes": []}) if as_json else put(
             f"{loaded.target.name}: nothing to do."
         )
         return
-    memory.hold(ledger, loaded, data)
+    memoryheld.hold(ledger, loaded, data)
     if as_json:
         put_json({"file": loaded.target.name, "source_sha256": loaded.sha256, "changes": _rows(loaded, edits)})
         return
@@ -367,7 +201,7 @@ def _shown(ledger: Ledger, loaded: Loaded, data: bytes, edits: tuple[Edit, ...],
 
 
 def _decided(ledger: Ledger, loaded: Loaded, data: bytes) -> None:
-    from gitledger import memory, schema
+    from gitledger import memory, memoryheld, schema
     from gitledger.errors import BadData, Usage
 
     count = len(schema.read_memory_set(data).changes)
@@ -377,7 +211,7 @@ def _decided(ledger: Ledger, loaded: Loaded, data: bytes) -> None:
         verb, _, rest = words.partition(" ")
         try:
             if verb == "cancel" and not rest:
-                memory.let_go(ledger)
+                memoryheld.let_go(ledger)
                 put("Cancelled; nothing was changed.")
                 return
             if (verb == "apply" and not rest) or (verb in ("keep", "delete") and rest.strip()):
@@ -417,11 +251,11 @@ def _numbers(text: str) -> set[int]:
 
 
 def _applied(ledger: Ledger, loaded: Loaded, edits: tuple[Edit, ...], as_json: bool) -> None:
-    from gitledger import memory
+    from gitledger import memory, memoryheld
 
     made = memory.apply(ledger, loaded, edits, "audit")
-    memory.let_go(ledger)
-    _told(made.findings)
+    memoryheld.let_go(ledger)
+    tell(made.findings)
     if as_json:
         put_json(_made(made))
         return
@@ -459,12 +293,3 @@ def _edits(text: Any, edits: tuple[Edit, ...]) -> list[dict[str, Any]]:
         }
         for edit in edits
     ]
-
-
-def _recovered(findings: list[Finding]) -> None:
-    _told(tuple(findings))
-
-
-def _told(findings: tuple[Finding, ...]) -> None:
-    for finding in findings:
-        warn(f"{finding.where}: {finding.what}; {finding.mend}")
