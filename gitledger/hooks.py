@@ -25,6 +25,8 @@ CLIENTS = clients.NAMES
 EVENTS = clients.EVENTS
 DEADLINE = 25.0
 """Seconds for a checkpoint before a compaction. Clients let it go on when a hook takes longer than they allow."""
+START, END = 20.0, 7.0
+"""Seconds for a start and for an end: Gemini CLI waits for a program that has its pipe, whatever limit it was given."""
 PATIENCE = 5.0
 """Seconds that a start or an end waits for the clone's lock: a session opens, and a client is left, all the same."""
 
@@ -98,19 +100,21 @@ def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: byt
     adapter = clients.adapter(client)
     said, _ = adapter.translate(event, payload)
     if event == "compact":
-        with _within(DEADLINE):
+        with _within(DEADLINE, "the checkpoint was not made"):
             return events.compact(discover.open(found.top or found.common, ledger=name), adapter, said)
-    ledger = discover.open(found.top or found.common, ledger=name)
-    ledger.desk = replace(ledger.desk, patience=PATIENCE)
-    if event == "end":
-        return events.end(ledger, client, said)
-    try:
-        from gitledger import program
+    limit, what = (START, "the session was not opened") if event == "start" else (END, "the session was not closed")
+    with _within(limit, what):
+        ledger = discover.open(found.top or found.common, ledger=name)
+        ledger.desk = replace(ledger.desk, patience=PATIENCE)
+        if event == "end":
+            return events.end(ledger, client, said)
+        try:
+            from gitledger import program
 
-        program.refresh(found.common)
-    except (LedgerError, OSError) as e:
-        capture.log(found.common, f"hook {client} start: {e}")
-    return events.start(ledger, client, said, receipt)
+            program.refresh(found.common)
+        except (LedgerError, OSError) as e:
+            capture.log(found.common, f"hook {client} start: {e}")
+        return events.start(ledger, client, said, receipt)
 
 
 def _shown(text: str) -> str:
@@ -154,13 +158,13 @@ def _place(path: str, payload: bytes) -> gitdir.GitDir | None:
 
 
 @contextmanager
-def _within(seconds: float) -> Iterator[None]:
-    """Raise TryAgain after `seconds`; a process that is stuck where it cannot be told so is ended soon after."""
+def _within(seconds: float, what: str) -> Iterator[None]:
+    """Raise TryAgain, which says `what`, after `seconds`; a process that is stuck elsewhere is ended soon after."""
     import faulthandler
     import signal
 
     def late(signum: int, frame: FrameType | None) -> None:
-        raise TryAgain(f"the checkpoint was not made within {seconds:g} seconds")
+        raise TryAgain(f"{what} within {seconds:g} seconds")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -595,6 +595,24 @@ def test_a_checkpoint_that_takes_too_long_refuses_the_compaction(
     assert "BLOCKED_MISSING_PREREQUISITE: the checkpoint was not made within 0.05 seconds" in told.err
 
 
+def test_a_start_or_an_end_that_takes_too_long_lets_the_client_go_on(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(*_: object, **__: object) -> None:
+        time.sleep(20)
+
+    monkeypatch.setattr(Ledger, "recover_sessions", slow)
+    monkeypatch.setattr(Ledger, "end_session", slow)
+    monkeypatch.setattr(hooks, "START", 1.0)
+    monkeypatch.setattr(hooks, "END", 0.05)
+    monkeypatch.setattr(capture, "read_stdin", lambda *_: (b'{"session_id": "s1"}', False))
+    assert hooks.take("claude-code", "start", str(ledger.gitdir.top)) == 0
+    assert "the session was not opened within 1 seconds" in capsys.readouterr().out
+    assert hooks.take("claude-code", "end", str(ledger.gitdir.top)) == 0
+    assert capsys.readouterr().out == ""
+    assert "not closed within 0.05 seconds" in Path(ledger.gitdir.common, "gitledger", "log").read_text()
+
+
 # ── the real program ─────────────────────────────────────────────────────────────────────────
 @pytest.mark.process
 def test_every_client_is_briefed_refused_and_recovered_by_the_real_program(ledger: Ledger, home: Path) -> None:

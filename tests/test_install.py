@@ -321,6 +321,9 @@ def test_a_client_waits_longer_than_the_shell_and_the_shell_longer_than_the_prog
     from gitledger import capture, hooks
 
     assert hooks.DEADLINE + capture.DEADLINE + 2 < shims.WATCH < wiring.TIMEOUTS["compact"]
+    assert wiring.TIMEOUTS["start"] > hooks.START + capture.DEADLINE + 2
+    assert hooks.PATIENCE < hooks.END < wiring.TIMEOUTS["end"] - 2
+    assert min(wiring.TIMEOUTS.values()) > capture.ALARM
 
 
 def test_time_limits_are_in_each_clients_own_unit() -> None:
