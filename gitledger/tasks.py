@@ -173,12 +173,19 @@ def unblock(view: View, hand: Hand, key: Key) -> tuple[str, Draft]:
 
 
 def start(view: View, hand: Hand, key: Key) -> tuple[Draft, Key | None]:
-    """A task made the active one of this work tree; the one it takes the place of goes back to planned."""
+    """A task made the active one of this work tree; the one it takes the place of goes back to planned.
+
+    One that is active in another work tree is worked on here from now on.
+    """
     before = active(view, hand.writer, hand.worktree)
     place = layout.worktree_key(hand.writer, hand.worktree)
     if before and view.need(before).get("active_in", place) != place:
         before = None  # it is being worked on in another work tree, and goes on there
-    draft = move(view, hand, key, "active", active_in=place)
+    task = view.need(key)
+    if task.get("status") == "active" and task.get("active_in", place) != place:
+        draft = hand.draft("task.active", {key: Change({"active_in": place})}, key)
+    else:
+        draft = move(view, hand, key, "active", active_in=place)
     records = dict(draft.records)
     if view.need(key).get("done_at"):
         records[key] = Change({**records[key].set, "done_at": None, "accept_unproven": ""})

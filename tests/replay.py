@@ -151,10 +151,7 @@ class Play(Machines):
             planned = [one for one in self.project.tasks.values() if one.status == "planned"]
             running = [one for one in self.project.tasks.values() if one.status == "active"]
             task = self.chance.choice(running or planned) if running or planned else self.add(clone)
-            if task.status != "active":
-                self.take_up(clone, task)
-            else:
-                self.next(clone, task)
+            self.take_up(clone, task)
         elif not self.project.expected(place).lead:
             self.next(clone, task)
         return task

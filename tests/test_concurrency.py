@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitledger import authority, discover, entries, handovers, layout, process, sessions, tasks, wal
+from gitledger.errors import NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Key
 from gitledger.redact import redact
@@ -111,6 +112,23 @@ def test_a_task_started_in_one_work_tree_leaves_the_other_ones_active(repo: Repo
     assert tasks.active(view, one.desk.writer.id, "side") == third
     assert again(repo).checkpoint().task == "T-0001"
     assert two.checkpoint().task == "T-0003"
+
+
+def test_a_task_that_is_active_in_another_work_tree_can_be_taken_up_here(repo: Repo, tmp_path: Path) -> None:
+    one = begin(repo)
+    two = again(linked(repo, tmp_path / "side", "side"))
+    first, second = (str(do(one, tasks.add, name)) for name in ("One", "Two"))
+    do(one, tasks.start, first)
+    do(two, tasks.start, second)
+    do(two, tasks.done, second)
+    assert tasks.active(two.view(), two.desk.writer.id, "side") is None
+    do(two, tasks.start, first)
+    assert tasks.active(two.view(), two.desk.writer.id, "side") == first
+    with pytest.raises(NotAllowed, match="is active already"):
+        do(two, tasks.start, first)
+    other = str(do(one, tasks.add, "Three"))
+    do(one, tasks.start, other)
+    assert again(repo).view().need(first).get("status") == "active"  # it goes on where it was taken to
 
 
 def test_a_session_ended_from_another_work_tree_is_handed_over_where_it_was(repo: Repo, tmp_path: Path) -> None:
