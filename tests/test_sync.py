@@ -358,10 +358,15 @@ def test_two_clones_that_push_their_records_in_turn_have_them_all(pair: Fleet) -
         assert len(list(ledger.view().walk(layout.NOTE))) == 4 * turns
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_random_work_on_several_clones_ends_in_one_tree(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "whole"), [(0, layout.WHOLE), (1, layout.WHOLE), (2, 1)])
+def test_random_work_on_several_clones_ends_in_one_tree(
+    tmp_path: Path, seed: int, whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "WHOLE", whole)
     made = convergence.run(tmp_path / "fleet", seed, steps=20 if LONG else 12)
     assert made.said
+    paths = made.clones[0].git("ls-tree", "-r", "--name-only", made.ledgers[0].tip()).splitlines()
+    assert any("/index/" in path for path in paths) == (whole == 1)  # shards that one side divided, or the merge
 
 
 def _named(ledger: Ledger) -> Ledger:
