@@ -93,7 +93,7 @@ def parse_id(text: str) -> Ref | None:
     return Ref(KINDS[found[1]], int(found[2]), found[3]) if found else None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def numbered(key: Key) -> tuple[Kind, int, str] | None:
     """Kind, number and writer of a numbered record's key, or None for another key."""
     ref = parse_id(key)
@@ -148,6 +148,7 @@ def shard_folder(key: Key) -> str | None:
     return f"{found[0].folder}/{found[0].shard(found[1])}" if found else None
 
 
+@lru_cache(maxsize=4096)
 def part(key: Key) -> tuple[str, str]:
     """The shard folder of a numbered record, and the last two digits of its number."""
     found = numbered(key)
