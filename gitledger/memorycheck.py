@@ -157,14 +157,15 @@ class _Trial:
 
         wanted = next((row for row in rows if row.strip()), "")[:400]
         lines = list(dict.fromkeys(line for line in self.bare if line.strip() and len(line) < 1_000))[:5_000]
-        close = get_close_matches(wanted, lines, 1, 0.7)
+        held = [line for line in lines if len(wanted.strip()) > 3 and wanted.strip() in line]
+        close = held or get_close_matches(wanted, lines, 1, 0.7)
         if not close:
             return ""
         n = self._places[close[0]][0]
         return (
             f"; line {n + 1} is like it: {one_line(close[0], 120)}"
             if close[0] != wanted
-            else f"; line {n + 1} begins so"
+            else f"; line {n + 1} is its first"
         )
 
     def _put(self, at: str, change: Change, spans: list[Span]) -> str:
