@@ -24,7 +24,7 @@ def main() -> int:
             return probe.main(words)
         from gitledger import capture
 
-        status = capture.main(words, _behind)
+        status = capture.main(words, _behind, _answer)
         if status is not None:
             # Past Python's own shutdown, a tenth of the whole: nothing is buffered, all was synced.
             os._exit(status)
@@ -66,6 +66,12 @@ def _behind(place: GitDir, ledger: str, client: str, payload: bytes) -> None:
         hooks.settle(place, ledger, client, payload)
     finally:
         os._exit(0)
+
+
+def _answer(place: GitDir, ledger: str, client: str, payload: bytes) -> None:
+    from gitledger import hooks
+
+    hooks.answer(place, ledger, client, payload)
 
 
 def _direct(words: list[str]) -> Callable[[], int | None] | None:

@@ -77,6 +77,11 @@ def compose(
     return rendered.capsule(facts, tokens, chars, mark, count)
 
 
+def is_mark(text: str) -> bool:
+    """True for the mark of a capsule."""
+    return rendered.read_mark(text) is not None
+
+
 def gather(ledger: Ledger, query: str = "") -> Capsule:
     """All that a capsule may say."""
     survey = briefing.survey(ledger)

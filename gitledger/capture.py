@@ -35,11 +35,16 @@ LOG_LIMIT = 256 << 10
 _QUIET = 0.1  # seconds without a byte, after which a whole JSON value is taken for the end
 
 
-def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], None] | None = None) -> int | None:
+def main(
+    argv: list[str],
+    settle: Callable[[gitdir.GitDir, str, str, bytes], None] | None = None,
+    answer: Callable[[gitdir.GitDir, str, str, bytes], None] | None = None,
+) -> int | None:
     """Log the event of `[-C PATH] [--ledger NAME] hook CLIENT EVENT` and return 0, whatever happens.
 
     None, before anything was read, says that these words are not for the fast path. `settle` is called with place,
-    ledger, client and payload once a turn is on disk, of one of SETTLING or where a proposer may be due.
+    ledger, client and payload once a turn is on disk, of one of SETTLING or where a proposer may be due; `answer` once
+    a prompt is, where prompts are answered.
     """
     request = _request(argv)
     if request is None:
@@ -75,8 +80,10 @@ def main(argv: list[str], settle: Callable[[gitdir.GitDir, str, str, bytes], Non
                 rewrites.add(found.common, whole)
         if cut:
             log(found.common, f"hook {client} {event}: the payload was cut at {LIMIT} bytes")
-        if settle and event == "turn" and (client in SETTLING or _proposing(found.common)):
+        if settle and event == "turn" and (client in SETTLING or _marked(found.common, "documenter")):
             settle(found, name, client, payload)
+        if answer and event == "prompt" and _marked(found.common, "prompted"):
+            answer(found, name, client, payload)
     except (Exception, KeyboardInterrupt) as e:
         if found is not None:
             log(found.common, f"hook {client} {event}: {type(e).__name__}: {e}")
@@ -184,9 +191,9 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
     return None
 
 
-def _proposing(common: str) -> bool:
-    # proposerstate leaves this mark, so that a clone without a proposer pays for one look.
-    return os.path.lexists(os.path.join(gitdir.state(common), "documenter"))
+def _marked(common: str, name: str) -> bool:
+    # proposerstate and prompted leave such a mark, so that a clone that has neither pays for one look.
+    return os.path.lexists(os.path.join(gitdir.state(common), name))
 
 
 def _alarm(seconds: float) -> None:

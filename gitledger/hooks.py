@@ -70,6 +70,22 @@ def take(client: str, event: str, path: str = ".", ledger: str | None = None) ->
         return 0
 
 
+def answer(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None:
+    """Give a prompt what has changed for its session, where its client can be told; what goes wrong is one line."""
+    from gitledger import discover
+    from gitledger.clients import events
+
+    try:
+        adapter = clients.adapter(client)
+        if not adapter.answer("prompt", "any").stdout:
+            return  # nobody would hear it
+        said, _ = adapter.translate("prompt", payload)
+        text = events.prompt(discover.open(found.top or found.common, ledger=name), client, said)
+        _give(adapter.answer("prompt", _shown(text)))
+    except Exception as e:
+        capture.log(found.common, f"hook {client} prompt: {type(e).__name__}: {e}")
+
+
 def settle(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None:
     """Do what a turn's end leaves to be done behind it: a checkpoint, a proposer to be asked.
 

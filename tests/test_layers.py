@@ -162,6 +162,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "documenter",
             "probe",
             "progress",
+            "prompted",
         }
     ),
     frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
@@ -269,6 +270,9 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("fulltext", "search"): "without an index the records are looked through as a search does",
     ("purge", "fulltext"): "what a ledger forgets is in no index of it",
     ("capsule", "briefing"): "a capsule says more of the moment that a briefing looks at",
+    ("clients", "prompted"): "a prompt is answered with what has changed",
+    ("clients", "capsule"): "whoever writes a summary is given the capsule",
+    ("prompted", "capsule"): "what a prompt is given is a capsule",
     ("search", "reading"): "what is searched is read in the same way",
     ("authority", "verify"): "a briefing is checked by the same rules as everything else",
     ("audit", "ledger"): "a ledger is audited through itself",

@@ -18,6 +18,8 @@ class Answer:
 NOTHING = Answer()
 SPOKEN = ("start", "compact")
 """The events that have a text at all."""
+ASKED = (*SPOKEN, "prompt")
+"""The same for a client that adds plain output to a prompt as well."""
 
 
 def plain(text: str) -> Answer:

@@ -53,7 +53,7 @@ def _result(value: dict[str, Json]) -> shape.Result:
 
 def answer(event: str, text: str) -> Answer:
     """The text as it is."""
-    return answers.plain(text) if event in answers.SPOKEN else answers.NOTHING
+    return answers.plain(text) if event in answers.ASKED else answers.NOTHING
 
 
 refusal = answers.blocked

@@ -32,8 +32,8 @@ def figures(line: dict[str, Json]) -> dict[str, int] | None:
 
 
 def answer(event: str, text: str) -> Answer:
-    """The text as it is at a start; nothing reaches whoever writes the summary."""
-    return answers.plain(text) if event == "start" else answers.NOTHING
+    """The text as it is at a start and at a prompt; nothing reaches whoever writes the summary."""
+    return answers.plain(text) if event in ("start", "prompt") else answers.NOTHING
 
 
 def refusal(text: str, status: int = 0) -> Answer:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gitledger import capture, layout, proposerstate
+from gitledger import capture, layout, prompted, proposerstate
 from gitledger.clients import Adapter, generic
 from gitledger.errors import LedgerError
-from gitledger.ledger import Ledger, Pointer
+from gitledger.ledger import Ledger
 from gitledger.schema import GenericPayload
 
 
@@ -29,6 +29,8 @@ def start(ledger: Ledger, client: str, said: GenericPayload, entry: str = "") ->
         faults.append(str(e))
         capture.log(ledger.gitdir.common, f"start {client}: {e}")
     proposerstate.mark(ledger.desk.home.state, ledger.desk.config)
+    prompted.flag(ledger.desk.home.state, ledger.desk.config)
+    prompted.forget(ledger, key)
     if not ledger.desk.config.briefing.on_start:
         return ""
     from gitledger import briefing
@@ -52,18 +54,23 @@ def compact(ledger: Ledger, client: Adapter, said: GenericPayload) -> str:
 
     usage.spoken(ledger, layout.session_key(client.NAME, said.session_id))
     told = pointer(made.name, made.task, made.path, made.digest, made.next)
-    return (told + _capsule(ledger, made)).rstrip()
+    prompted.forget(ledger, layout.session_key(client.NAME, said.session_id))
+    return f"{told}\n{_capsule(ledger, len(told) + 1)}".rstrip() if client.answer("compact", told).stdout else told
 
 
-def _capsule(ledger: Ledger, made: Pointer) -> str:
-    from gitledger import derive
-    from gitledger.render.text import fenced
+def prompt(ledger: Ledger, client: str, said: GenericPayload) -> str:
+    """What has changed for a session since its last prompt; "" where that is nothing, or prompts are not answered."""
+    return prompted.told(ledger, layout.session_key(client, said.session_id), said.prompt)
+
+
+def _capsule(ledger: Ledger, taken: int) -> str:
+    from gitledger import capsule
+    from gitledger.render.capsule import CHARS
 
     try:
-        record = ledger.view().need(made.key)
-        return "\n" + fenced("\n".join(derive.capsule(record.values())), f"checkpoint {made.name}")
-    except (LedgerError, KeyError) as e:  # the checkpoint is made: what more could be said of it refuses nothing
-        capture.log(ledger.gitdir.common, f"compact: {e}")
+        return capsule.compose(ledger, tokens=ledger.desk.config.capsule.tokens, chars=CHARS - taken).text
+    except Exception as e:  # the checkpoint is made: what more could be said of it refuses nothing
+        capture.log(ledger.gitdir.common, f"compact: {type(e).__name__}: {e}")
         return ""
 
 

@@ -50,8 +50,9 @@ def result(value: dict[str, Json]) -> shape.Result:
 
 
 def answer(event: str, text: str) -> Answer:
-    """Context at a start; plain output would be shown to the person alone."""
-    return answers.context("SessionStart", text) if event == "start" else answers.NOTHING
+    """Context at a start and at a prompt; plain output would be shown to the person alone."""
+    names = {"start": "SessionStart", "prompt": "BeforeAgent"}
+    return answers.context(names[event], text) if event in names else answers.NOTHING
 
 
 def refusal(text: str, status: int = 0) -> Answer:

@@ -39,7 +39,7 @@ def translate(event: str, payload: bytes) -> tuple[schema.GenericPayload, list[F
 
 def answer(event: str, text: str) -> Answer:
     """The text as it is."""
-    return answers.plain(text) if event in answers.SPOKEN else answers.NOTHING
+    return answers.plain(text) if event in answers.ASKED else answers.NOTHING
 
 
 def refusal(text: str, status: int = 69) -> Answer:

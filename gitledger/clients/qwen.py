@@ -22,9 +22,10 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
 
 
 def answer(event: str, text: str) -> Answer:
-    """The text as it is at a start; for whoever writes the summary, by the key that adds context."""
-    if event == "compact":
-        return answers.context("PreCompact", text)
+    """The text as it is at a start; for a prompt and for whoever writes the summary, by the key that adds context."""
+    names = {"compact": "PreCompact", "prompt": "UserPromptSubmit"}
+    if event in names:
+        return answers.context(names[event], text)
     return answers.plain(text) if event == "start" else answers.NOTHING
 
 
