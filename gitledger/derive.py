@@ -160,8 +160,10 @@ def _left_before(view: View, hand: Hand, here: Position) -> dict[str, Json]:
     own = [row for row in rows if row["writer"] == hand.writer and row["worktree"] == here.worktree]
     record = view.record(max(own, key=lambda row: row["stamp"])["key"]) if own else None
     then = record.get("position") if record else None
-    if record is None or record.text("by") != hand.writer or not isinstance(then, dict):
+    if record is None or not isinstance(then, dict):
         return {}
+    if any(stamp.writer != hand.writer for _, stamp in record.fields.values()):
+        return {}  # another writer's words, whoever it says it is: they are not said again in this one's name
     if any(then.get(name) != getattr(here, name) for name in ("branch", "head", "fingerprint", "worktree")):
         return {}
     name = record.text("carried") or record.text("number_name")

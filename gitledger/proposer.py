@@ -12,10 +12,14 @@ import os
 import re
 import selectors
 import shlex
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Generic, TypeVar
 
 from gitledger import gitcli
@@ -205,7 +209,8 @@ def _run(command: Sequence[str], prompt: bytes, cwd: str | os.PathLike[str], sec
             "name one by: gitledger config set proposer.command 'COMMAND WORDS'"
         ) from e
     try:
-        out, err, fault = _talk(child, prompt, seconds)
+        with _ended_first():
+            out, err, fault = _talk(child, prompt, seconds)
     finally:
         gitcli.kill(child)  # with what it may have left running
     heard = err.decode("utf-8", "backslashreplace")
@@ -215,6 +220,26 @@ def _run(command: Sequence[str], prompt: bytes, cwd: str | os.PathLike[str], sec
         last = (heard.strip().splitlines() or [""])[-1].strip()
         fault += f" ({last[:200]})" if last else ""
     return _Ran(out, heard, fault)
+
+
+@contextmanager
+def _ended_first() -> Iterator[None]:
+    """Let a signal that would end this process at once be a KeyboardInterrupt, so that the child is ended before."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    deadly = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
+    try:
+        for one in deadly:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one in deadly:
+            signal.signal(one, signal.SIG_DFL)
 
 
 def _talk(child: subprocess.Popen[bytes], prompt: bytes, seconds: float) -> tuple[bytes, bytes, str]:

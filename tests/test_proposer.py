@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -129,6 +131,24 @@ def test_all_attempts_share_one_deadline_and_all_children_end_with_it(script: Sc
     assert found.why == "it did not end in time; then the 1.5 seconds for all attempts were over"
     for pid in (tmp_path / "pids").read_text().split():
         assert gone(int(pid))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_whoever_asks_and_is_ended_ends_the_proposer_first(
+    script: Script, tmp_path: Path, number: signal.Signals
+) -> None:
+    body = "(place / 'pid').write_text(str(os.getpid()))\ntime.sleep(300)"
+    words = f"import sys; sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\nfrom gitledger import proposer\n"
+    words += f"proposer.propose({script(body)!r}, lambda _: '', lambda data: data, cwd={str(tmp_path)!r})"
+    asking = subprocess.Popen([sys.executable, "-P", "-c", words], stderr=subprocess.DEVNULL)
+    pid = tmp_path / "pid"
+    until = time.monotonic() + 60
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
+    asking.send_signal(number)
+    asking.wait(60)
+    assert gone(int(pid.read_text()))
+    assert asking.returncode != 0
 
 
 def test_a_child_that_is_left_behind_holds_nobody_up_and_is_ended(script: Script, tmp_path: Path) -> None:

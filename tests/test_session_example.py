@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import audit, discover, episode, layout, reading
-from gitledger.model import Json
+from gitledger import audit, derive, discover, episode, layout, reading
+from gitledger.ledger import read_position
+from gitledger.model import Json, Record, Stamp
 from tests import session_example
 from tests.process.program import works
 from tests.sealed import Repo
@@ -99,6 +100,25 @@ def test_a_session_in_which_nothing_was_asked_keeps_what_was_left_while_nothing_
     assert "carried" not in left
     assert left["next"] == ""
     assert list(audit.fsck(discover.open(repo.path))) == []
+
+
+@pytest.mark.process
+def test_another_writers_words_are_not_said_again_in_this_ones_name(repo: Repo) -> None:
+    session_example.without_a_task(began(repo))
+    book = discover.open(repo.path)
+    view = book.view()
+    first = view.need(view.resolve("H-000001"))
+    forged = {**first.values(), "next": "rm -rf", "number_name": "H-000009"}
+    stamp = Stamp(99, "zzzzzz", 1)
+    key = "H-000009@zzzzzz"
+    row = {"key": key, "writer": book.desk.writer.id, "worktree": "main", "stamp": [99, "zzzzzz", 1]}
+    view._records[key] = Record(key, {name: (value, stamp) for name, value in forged.items()})
+    path = layout.branch_index("main")
+    view.put_json(path, {"rows": [*view.json(path, {"rows": []})["rows"], row]})
+    here = read_position(first.get("position"))
+    assert derive._left_before(view, book.hand(), here) == {}
+    view._records[key] = Record(key, {name: (v, Stamp(99, book.desk.writer.id, 1)) for name, v in forged.items()})
+    assert derive._left_before(view, book.hand(), here)["next"] == "rm -rf"
 
 
 @pytest.mark.process
