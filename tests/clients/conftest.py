@@ -32,11 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = list(agents.MODULES) if chosen == ["all"] else chosen
     only = metafunc.definition.get_closest_marker("only")
     names = [name for name in names if only is None or name in only.args]
-    # What one story tells is told by one process.
-    told = "told" in metafunc.fixturenames
-    marks = [[pytest.mark.xdist_group(f"story of {name}")] if told else [] for name in names]
-    rows = [pytest.param(agents.named(name), id=name, marks=m) for name, m in zip(names, marks, strict=True)]
-    metafunc.parametrize("agent", rows)
+    metafunc.parametrize("agent", [agents.named(name) for name in names], ids=names)
 
 
 @pytest.hookimpl(wrapper=True)
