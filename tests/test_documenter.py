@@ -397,6 +397,20 @@ def test_every_hook_of_a_proposers_own_session_does_nothing(repo: Repo, tmp_path
     assert state(repo) == before
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_gits_hooks_are_as_silent_in_it(repo: Repo, tmp_path: Path, silent: bool) -> None:
+    import subprocess
+
+    at_work(repo)
+    works(repo.path, "hooks", "install", "--git")
+    env = {**os.environ, "PATH": f"{put_program(tmp_path)}{os.pathsep}{os.environ['PATH']}"}
+    env |= {"GITLEDGER_PROPOSING": "1"} if silent else {}
+    logged = {name: data for name, data in state(repo).items() if "/gitledger/" in name}
+    subprocess.run(["git", "commit", "-q", "--allow-empty", "-m", "x"], cwd=repo.path, env=env, check=True, timeout=120)
+    after = {name: data for name, data in state(repo).items() if "/gitledger/" in name}
+    assert (after == logged) is silent
+
+
 def state(repo: Repo) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted((repo.path / ".git").rglob("*")) if path.is_file()}
 
