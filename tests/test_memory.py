@@ -478,3 +478,59 @@ def test_a_strangers_text_is_put_into_no_file(book: Ledger, file: Path, monkeypa
     with pytest.raises(NotAllowed, match="whose text is put into no file here"):
         memoryundo.undo(book, "M-0001")
     assert fact(5) not in file.read_text()
+
+
+# ── several clones, and records that are not what they should be ─────────────────────────────
+def test_changes_made_apart_meet_and_either_clone_takes_its_own_back(tmp_path: Path) -> None:
+    from tests import convergence
+
+    pair = convergence.pair(tmp_path / "fleet", 7)
+    texts = []
+    for n, (repo, ledger) in enumerate(zip(pair.clones, pair.ledgers, strict=True), 1):
+        path = repo.path / "memory" / "MEMORY.md"
+        path.parent.mkdir()
+        path.write_text(TEXT)
+        apply(ledger, change(fact(n)))
+        texts.append(path)
+    pair.settle()
+    assert pair.ledgers[0].tip() == pair.ledgers[1].tip()
+    assert len(list(pair.ledgers[0].view().walk(layout.MEMORY))) == 2
+    for path, ledger in zip(texts, pair.ledgers, strict=True):
+        memoryundo.undo(ledger, "M-0001")  # of two that have the number, one's own
+        assert path.read_text() == TEXT
+        sound(ledger)
+
+
+ODD = (None, True, -1, 1 << 60, "\u202e\n# x", ["a"], {"a": 1})
+
+
+def test_a_record_with_fields_of_any_kind_is_shown_and_never_put_into_a_file(book: Ledger, file: Path) -> None:
+    from gitledger.model import Change, Draft
+    from gitledger.redact import redact
+    from gitledger.render import documents
+    from gitledger.transaction import Plan
+
+    mint = book.desk.mint
+    names = ("path", "how", "status", "exact", "undoes", "undone_by", "source_sha256", "bytes_before", "title")
+    rows = ("n", "change", "kind", "reason", "line", "lines", "text", "put", "held_at")
+
+    def build(view: Any) -> Plan:
+        said = []
+        for n, odd in enumerate(ODD, 1):
+            key = layout.key_of(layout.MEMORY, n, book.desk.writer.id)
+            items = {
+                "edits": {f"e1@{book.desk.writer.id}": dict.fromkeys(rows, odd)},
+                "before": {"f1@aaaa": {"n": odd, "text": odd}},
+            }
+            fields = {**dict.fromkeys(names, odd), "at": mint.at(), "by": book.desk.writer.id}
+            said.append(Draft(mint.id(), mint.at(), "memory.applied", records={key: Change(fields, items)}))
+        return Plan("memory", tuple(said), redact("odd"))
+
+    assert book.commit(build) is not None
+    view = book.view()
+    for key, _ in view.walk(layout.MEMORY):
+        assert all(data.endswith(b"\n") for data in documents.files(view, key).values())
+        with pytest.raises(LedgerError):
+            memoryundo.undo(book, view.name(key))
+    assert file.read_text() == TEXT
+    sound(book)
