@@ -281,6 +281,7 @@ def _task(view: View, whole: Record, record: Record, withheld: str, stale: proof
         len(strange),
         withheld,
         tuple(todo.still_open(record)),
+        len(todo.still_open(whole)),
         tuple(_status(view, other) for other in relations.waits_for(view, whole.key)),
     )
 

@@ -9,8 +9,11 @@ import pytest
 from gitledger import entries, layout, proof, relations, splitting, tasks, todo
 from gitledger.errors import BadData, NotAllowed
 from gitledger.mint import Mint
-from gitledger.model import Change, Key
+from gitledger.model import Change, Key, Position
 from gitledger.render import task as rendered
+from gitledger.render.briefing import briefing
+from gitledger.render.facts import ActiveTask, Briefing
+from gitledger.render.status import status
 from gitledger.view import DEPENDS, View
 from tests.ledgers import START, again, begin, do
 from tests.sealed import Repo
@@ -287,6 +290,12 @@ def test_todos_are_in_each_document_and_in_what_a_session_is_given(repo: Repo, m
         assert "Write it" not in said or "[x] Write it" in said, words
     assert "1 of 3 to-dos done." in run("show", name).out
     assert "left undone: t2, t3" in run("task", "done").out
+
+
+def test_todos_by_strangers_are_counted_and_not_quoted() -> None:
+    facts = Briefing(Position("main", "1" * 40), task=ActiveTask("T-0001", "One", todos_total=2))
+    assert "To do:\n- 2 not shown: gitledger task todo T-0001\n" in briefing(facts)
+    assert "To do       and 2 more\n" in status(facts)
 
 
 # ── cut in two ───────────────────────────────────────────────────────────────────────────────

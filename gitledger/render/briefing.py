@@ -178,10 +178,10 @@ def _task(task: ActiveTask | None, handover: Handover | None, finished: Finished
         rest=show,
         rank=7,
     )
-    if task.todos:
+    if task.todos or task.todos_total:
         rows = tuple(f"- {line(one.name, 40)} {quoted(one.text, 200)}" for one in task.todos[:LISTED])
         rest = f"gitledger task todo {task.name}"
-        yield Part(("To do:",), rows, len(task.todos), name="to-dos", rest=rest, rank=6)
+        yield Part(("To do:",), rows, max(task.todos_total, len(task.todos)), name="to-dos", rest=rest, rank=6)
 
 
 def _documents(facts: Briefing) -> Iterator[Part]:

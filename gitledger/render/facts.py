@@ -22,7 +22,8 @@ class ActiveTask:
     """The task that this work tree is at; `strange` criteria more are by writers that are not trusted here.
 
     `withheld` says why its next action is not to be followed: it is older than a handover that is not, or "". `todos`
-    are those left to do, `waits` names the open tasks that it depends on, each with its status.
+    are those left to do, of `todos_total` with those by writers that are not trusted here, `waits` names the open tasks
+    that it depends on, each with its status.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ActiveTask:
     strange: int = 0
     withheld: str = ""
     todos: tuple[Todo, ...] = ()
+    todos_total: int = 0
     waits: tuple[str, ...] = ()
 
 

@@ -111,8 +111,8 @@ def _task(facts: Briefing) -> Iterator[tuple[str, str]]:
         yield "", f"{task.strange:,} more by writers that are not trusted here"
     rows = [f"{c.name} {line(c.text, 120)} ({c.state})" for c in still]
     yield from (("", row) for _, row in _listed("", rows, "") if rows)
-    if task.todos:
-        yield from _listed("To do", [f"{one.name} {line(one.text, 120)}" for one in task.todos], "")
+    if task.todos or task.todos_total:
+        yield from _listed("To do", [f"{one.name} {line(one.text, 120)}" for one in task.todos], "", task.todos_total)
 
 
 def _waiting(facts: Briefing) -> Iterator[tuple[str, str]]:
