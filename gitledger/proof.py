@@ -20,6 +20,11 @@ Stale: TypeAlias = Mapping[str, str]
 FRESH: Stale = MappingProxyType({})
 PROSE = (".adoc", ".markdown", ".md", ".org", ".rst")
 """Endings of files that say something about the code and are no part of it, unless a run names them."""
+CACHES = frozenset(
+    (".coverage", ".hypothesis", ".mypy_cache", ".nox", ".nyc_output", ".pytest_cache", ".ruff_cache", ".tox")
+    + ("__pycache__",)
+)
+"""Files and folders that tools write as they run: where git does not ignore them, each run would take itself back."""
 _PROSE_NAMES = ("AUTHORS", "CHANGELOG", "CHANGES", "CODEOWNERS", "COPYING", "LICENSE", "NOTICE", "README")
 
 
@@ -192,9 +197,11 @@ def made(piece: dict[str, Json]) -> tuple[str, ...]:
 
 
 def depends(piece: dict[str, Json], path: str) -> bool:
-    """True where what a run showed may depend on `path`: one that was named with it, else all but prose."""
+    """True where what a run showed may depend on `path`: one that was named with it, else all but prose and caches."""
     if named := covers(piece):
         return any(one in (".", path) or path.startswith(f"{one}/") for one in named)
+    if not CACHES.isdisjoint(path.split("/")):
+        return False
     name = path.rpartition("/")[2]
     return not name.lower().endswith(PROSE) and name.partition(".txt")[0].upper() not in _PROSE_NAMES
 

@@ -150,6 +150,8 @@ def test_what_a_run_leaves_behind_takes_nothing_back_and_what_it_changes_does(re
     assert shown(book, key) == {"e1": "STALE fresh/b.py has changed since"}
     run(book, key, "echo 2 > src/a.py")
     assert shown(book, key)["e2"] == "STALE src/a.py has changed since"
+    run(book, key, "date +%N > src/__pycache__/a.pyc")  # a cache that was there before, and that nobody ignores
+    assert shown(book, key)["e3"] == "verified"
 
 
 def test_a_commit_stands_in_the_history_of_head_and_says_what_became_of_it(repo: Repo) -> None:
