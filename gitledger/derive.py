@@ -68,12 +68,16 @@ def checkpoint(
     reason: str,
     session: Key | None,
     told: Told | None = None,
+    ended: bool = False,
 ) -> tuple[Key, Draft]:
-    """A checkpoint of the active task (or of the project where none is active) as one event."""
+    """A checkpoint of the active task (or of the project where none is active) as one event.
+
+    `ended` says that the session is over, so that a request without an answer will get none.
+    """
     told = told or Told()
     key = view.next_number(layout.CHECKPOINT, hand.writer)
     task = told.task or tasks.active(view, hand.writer, hand.worktree)
-    fields = _body(view, hand, facts, task, session, told)
+    fields = _body(view, hand, facts, task, session, told, ended=ended)
     before = view.record(layout.worktree_key(hand.writer, hand.worktree))
     previous = before.text("checkpoint") if before else ""
     fields |= {
@@ -124,12 +128,13 @@ def handover(
     checkpoint_name: str = "",
     recovered: bool = False,
     told: Told | None = None,
+    ended: bool = False,
 ) -> tuple[Key, Draft]:
     """What the next worker continues from, as one event: Objective, Current State, Next Action."""
     told = told or Told()
     key = view.next_number(layout.HANDOVER, hand.writer)
     task = told.task or tasks.active(view, hand.writer, hand.worktree)
-    fields = _body(view, hand, facts, task, session, told)
+    fields = _body(view, hand, facts, task, session, told, ended=ended)
     record = view.record(session) if session else None
     if record is not None and told.derived and not task and not episode.recalled(record).busy:
         fields |= _left_before(view, hand, facts.position)
@@ -191,13 +196,15 @@ def capsule(fields: dict[str, Json]) -> tuple[Clean, ...]:
     return tuple(redact(line) for line in lines if line)
 
 
-def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key | None, told: Told) -> dict[str, Json]:
+def _body(
+    view: View, hand: Hand, facts: Facts, task: Key | None, session: Key | None, told: Told, *, ended: bool
+) -> dict[str, Json]:
     record = view.need(task) if task else Record("")
     past = episode.recalled(view.record(session) if session else None)
     stale = {item: why for (key, item), why in facts.stale.items() if key == task}
     criteria = proof.criteria(record, stale)
     linked = [row for row in record.listed("links") if row.get("open")]
-    state = [*_state(record, criteria, facts, past, told), *([] if task else _finished(view, hand))]
+    state = [*_state(record, criteria, facts, past, told, ended), *([] if task else _finished(view, hand))]
     completed = [row.get("text", "") for row in record.listed("completed")]
     evidence = [
         {"text": proof.words(piece) + (f" ({stale[piece['id']]})" if shown == "STALE" else ""), "state": shown}
@@ -220,7 +227,7 @@ def _body(view: View, hand: Hand, facts: Facts, task: Key | None, session: Key |
     }
     opening = past.asked[0] if past.asked else ""
     objective = told.objective or record.get("goal") or record.get("title") or opening
-    next_action = told.next or (tasks.next_action(record) if task else "") or _following(past)
+    next_action = told.next or (tasks.next_action(record) if task else "") or _following(past, ended)
     title = told.summary or (tasks.next_action(record) if task else "") or record.get("title") or opening
     return {
         "title": shortened(redact(title or next_action or "project state"), 120),
@@ -271,7 +278,9 @@ def _finished(view: View, hand: Hand) -> list[str]:
     ]
 
 
-def _state(task: Record, criteria: list[proof.Criterion], facts: Facts, past: Recalled, told: Told) -> list[str]:
+def _state(
+    task: Record, criteria: list[proof.Criterion], facts: Facts, past: Recalled, told: Told, ended: bool
+) -> list[str]:
     lines = [told.summary] if told.summary else []
     if task.get("summary"):
         lines.append(task.get("summary"))
@@ -286,10 +295,10 @@ def _state(task: Record, criteria: list[proof.Criterion], facts: Facts, past: Re
     lines += [f"Done: {row.get('text', '')}" for row in task.listed("completed")[-5:]]
     if task.get("accept_unproven"):
         lines.append(f"Accepted unproven: {task.get('accept_unproven')}")
-    return [*lines, *_doing(facts, past), *([] if lines else _last_words(past))]
+    return [*lines, *_doing(facts, past, ended), *([] if lines else _last_words(past))]
 
 
-def _doing(facts: Facts, past: Recalled) -> list[str]:
+def _doing(facts: Facts, past: Recalled, ended: bool) -> list[str]:
     """What the session did and where that left the repository, in a few lines."""
     lines = []
     if past.turns:
@@ -306,7 +315,7 @@ def _doing(facts: Facts, past: Recalled) -> list[str]:
     elif facts.position.dirty:
         lines.append(f"{facts.position.dirty:,} paths are not committed.")
     if past.unanswered:
-        lines.append("The last request was cut off before its turn ended.")
+        lines.append(f"The last request {'was cut off before its turn ended' if ended else 'is under way'}.")
     return lines
 
 
@@ -315,10 +324,11 @@ def _last_words(past: Recalled) -> list[str]:
     return [f"Said last: {shortened(episode.one_line(past.answer), SAID)}"] if past.answer else []
 
 
-def _following(past: Recalled) -> str:
+def _following(past: Recalled, ended: bool) -> str:
     """What follows from the session alone, where nobody recorded a next action; "" where nothing does."""
     if past.unanswered:
-        return f"Finish the last request, which was cut off: {episode.one_line(past.prompt)}"
+        asked = "Finish the last request, which was cut off" if ended else "Go on with the request that is under way"
+        return f"{asked}: {episode.one_line(past.prompt)}"
     if past.ran and past.ran[-1].tests == "failed":
         return f"Make this pass: {episode.words(past.ran[-1])}"
     return ""

@@ -60,7 +60,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a session's record remembers, oldest first; `unanswered` where the last request was cut off."""
+    """What a session's record remembers, oldest first; `unanswered` where no turn has ended since the last request."""
 
     client: str = ""
     turns: int = 0

@@ -119,10 +119,19 @@ def _closing(view: View, hand: Hand, key: Key, facts: Facts, reason: str, state:
     # Where the session was, which need not be where its end is heard.
     hand = replace(hand, worktree=facts.position.worktree, session=key)
     recovered = reason == "recovered"
-    c_key, c_draft = derive.checkpoint(view, hand, facts, reason="recover" if recovered else "end", session=key)
+    c_key, c_draft = derive.checkpoint(
+        view, hand, facts, reason="recover" if recovered else "end", session=key, ended=True
+    )
     c_fields = c_draft.records[c_key].set
     h_key, h_draft = derive.handover(
-        view, hand, facts, session=key, reason=reason, checkpoint_name=c_fields["number_name"], recovered=recovered
+        view,
+        hand,
+        facts,
+        session=key,
+        reason=reason,
+        checkpoint_name=c_fields["number_name"],
+        recovered=recovered,
+        ended=True,
     )
     h_fields = h_draft.records[h_key].set
     closed: dict[str, Json] = {

@@ -128,6 +128,10 @@ def test_a_request_that_was_cut_off_is_the_next_thing(repo: Repo) -> None:
     one.ask("Say hello.")
     one.answer("Hello.")
     one.ask("Now write it into\n\nhello.txt.")
+    one.compact()  # in the middle of a turn, as clients do by themselves
+    between = newest(repo, layout.CHECKPOINT)
+    assert between["next"] == "Go on with the request that is under way: Now write it into hello.txt."
+    assert "The last request is under way." in between["state"]
     one.end("other")
     left = newest(repo)
     assert left["next"] == "Finish the last request, which was cut off: Now write it into hello.txt."

@@ -82,7 +82,7 @@ def draft(
     if kind != "receipt":
         data |= _said(payload, config)
         fields |= _memory(payload, config, known.get("files", []) if known else [])
-        if kind == "prompt" and known is not None and known.get("errors"):
+        if kind == "prompt" and payload.prompt and known is not None and known.get("errors"):
             fields["errors"] = []  # what failed in the turn before is told by what was run since
         if known is not None and known.text("worktree") != entry.worktree:
             fields["worktree"] = entry.worktree  # a session is where it spoke last
