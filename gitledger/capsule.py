@@ -234,23 +234,16 @@ def _is_open(survey: Survey, key: Key) -> bool:
 
 # ── saying ───────────────────────────────────────────────────────────────────────────────────
 def _next(survey: Survey) -> Next:
-    """The one next action: the task's own, or that of a handover that may be followed and is newer."""
-    facts, record = survey.facts, survey.record
-    task, handover = facts.task, facts.handover
-    trusted = handover if handover is not None and handover.verdict.trusted and handover.next.strip() else None
-    show = f"gitledger task show {task.name}" if task else "gitledger handover show"
-    if trusted and trusted.name:
-        theirs = Next(trusted.next, trusted.name, "", f"gitledger handover show {trusted.name}")
-        if task is None:
-            return theirs
-        set_at = record.text("next_at") if record else ""
-        if trusted.task_name == task.name and task.next is not None and trusted.at > set_at:
-            return theirs
+    """The one next action, by the briefing's own rule: that of a handover that may be followed, or else the task's."""
+    task, handover = survey.facts.task, survey.facts.handover
+    if handover and handover.verdict.trusted and not handover.over and handover.next.strip():
+        return Next(handover.next, handover.name, "", f"gitledger handover show {handover.name}")
     if task is None:
-        if handover is None or trusted:
+        if handover is None or not handover.verdict.withheld:
             return Next()
         why = f"that of {handover.name} is withheld: {handover.verdict.withheld[0]}"
-        return Next("", "", why, f"gitledger handover show {handover.name}") if handover.verdict.withheld else Next()
+        return Next("", "", why, f"gitledger handover show {handover.name}")
+    show = f"gitledger task show {task.name}"
     if task.next is None:
         return Next("", task.name, WITHHELD, show)
     if task.withheld:

@@ -159,6 +159,8 @@ IDS = ("T-0001", "D-0001", "B-0001", "Q-0001", "A-0001", "N-0001", "C-000001", "
 READING = (
     ("status",),
     ("briefing",),
+    ("capsule",),
+    ("capsule", "--query", "x T-0001 D-0001 Q-0001 C-000001", "--tokens", "500"),
     ("rollover",),
     ("task", "list", "--all"),
     ("task", "show", "T-0001"),
@@ -189,6 +191,8 @@ PRINTING = (
     *(("get", path) for path in ("manifest.json", "project.json", "sessions/open.json", "INDEX.md", "config.json")),
 )
 WRITING = (
+    ("capsule", "--query", "{}"),
+    ("capsule", "--since", "{}"),
     ("task", "add", "{}", "--goal", "{}", "--accept", "{}", "--area", "{}"),
     ("task", "start", "T-0001", "--next", "{}"),
     ("task", "next", "{}"),
@@ -368,7 +372,8 @@ def test_a_strangers_text_is_in_no_briefing_and_no_status(
         if name != "path":
             monkeypatch.setenv(name, value)
     monkeypatch.chdir(theirs["path"])
-    for words in (("status",), ("briefing",), ("handover", "resolve"), ("handover", "explain")):
+    asked = ("capsule", "--query", "x evil T-0001 D-0001 B-0001 Q-0001 A-0001 N-0001 C-000001 H-000001 README.md")
+    for words in (("status",), ("briefing",), ("capsule",), asked, ("handover", "resolve"), ("handover", "explain")):
         said = run(*words)
         assert said.status == 0
         assert "\\u{1b}" not in said.out, words

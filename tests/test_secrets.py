@@ -179,6 +179,7 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         "show",
         "get",
         "search",
+        "capsule",
         "journal",
         "task show",
         "handover show",

@@ -347,9 +347,11 @@ EVIL = "evil words"
 
 def seen(book: Ledger) -> str:
     """All that a session and a person are shown."""
+    from gitledger import capsule
     from gitledger.render.status import status
 
-    return briefing.briefing(book) + status(briefing.gather(book))
+    asked = "the words title task goal next criterion blocker question T-0001 B-0001 Q-0001 C-000001 H-000001"
+    return briefing.briefing(book) + status(briefing.gather(book)) + capsule.compose(book, asked).text
 
 
 @pytest.fixture

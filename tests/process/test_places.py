@@ -480,6 +480,7 @@ def test_a_read_only_repository_can_be_read_and_says_what_cannot_be_written(
         "fsck",
         "rebuild --check",
         "search One",
+        "capsule --query One",
         "journal",
     ):
         ran = run([*program, *words.split()], place, **user)
@@ -496,7 +497,8 @@ def test_a_read_only_repository_can_be_read_and_says_what_cannot_be_written(
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────
 NEEDS_A_LEDGER = {
-    "status": "status", "briefing": "briefing", "task": "task list", "decide": "decide x --why y", "note": "note x",
+    "status": "status", "briefing": "briefing", "capsule": "capsule --query x",
+    "task": "task list", "decide": "decide x --why y", "note": "note x",
     "blocker": "blocker open x", "question": "question ask x", "artifact": "artifact add x", "show": "show T-0001",
     "project": "project show", "checkpoint": "checkpoint", "handover": "handover list", "session": "session list",
     "log": "log", "get": "get T-0001", "search": "search x", "journal": "journal", "verify": "verify", "fsck": "fsck",
@@ -522,7 +524,8 @@ def test_without_a_ledger_every_command_says_so_in_one_line_and_writes_nothing(t
 
 
 READING = (
-    "status", "briefing", "task list", "task list --all", "project show", "handover list", "handover resolve",
+    "status", "briefing", "capsule",
+    "task list", "task list --all", "project show", "handover list", "handover resolve",
     "handover explain", "session list", "log", "show project", "search zzz", "verify", "fsck", "rebuild --check",
     "config list", "config get briefing.lines",
 )  # fmt: skip
