@@ -397,6 +397,16 @@ def test_every_hook_of_a_proposers_own_session_does_nothing(repo: Repo, tmp_path
     assert state(repo) == before
 
 
+def test_a_compaction_never_waits_for_a_proposer(repo: Repo, propose: Script, tmp_path: Path) -> None:
+    at_work(repo)
+    propose("time.sleep(300)", every=1)
+    turn(repo)
+    told = works(repo.path, "hook", "generic", "compact", stdin={"session_id": "s1", "trigger": "auto"})
+    assert told.startswith("Checkpoint: C-000002")
+    works(repo.path, "hook", "generic", "end", stdin={"session_id": "s1"})
+    assert prompts(tmp_path) == []
+
+
 @pytest.mark.parametrize("silent", [True, False])
 def test_gits_hooks_are_as_silent_in_it(repo: Repo, tmp_path: Path, silent: bool) -> None:
     import subprocess
