@@ -488,7 +488,7 @@ def test_a_compaction_announced_twice_makes_one_checkpoint_and_hands_over_its_ca
     assert name(first) == "C-000001"
     assert "[PROJECT LEDGER CAPSULE]" in first
     assert 'Objective: "Prices fall"' in first
-    assert "Write discount()" in first.split("<<<")[1]
+    assert "<<< T-0001\nWrite discount()\n>>> T-0001" in first
     heard(ledger, "prompt", prompt="go on")
     assert name(compacted(ledger, trigger="auto")) == "C-000002"
 
