@@ -154,7 +154,7 @@ def survey(
         pending=len(ledger.pending),
         changed=differing,
         diff=diff,
-        documents=_try(found, "documents", lambda: _documents(view, key), ()) if key else (),
+        documents=_try(found, "documents", lambda: _documents(view, key, record), ()) if key and record else (),
         advice=advice,
         more=MORE,
     )
@@ -259,13 +259,16 @@ def _changed(ledger: Ledger, dirty: Sequence[Dirty]) -> tuple[tuple[str, ...], s
     return tuple(rows), worktree.shortstat(ledger.gitdir) if any(one.mode for one in dirty) else ""
 
 
-def _documents(view: View, task: Key) -> tuple[str, ...]:
-    """What `gitledger get` prints of a task: its documents, and the decisions that bear on it."""
-    stem = view.tip_stem(task)
+def _documents(view: View, task: Key, record: Record) -> tuple[str, ...]:
+    """What `gitledger get` prints of a task: its documents, and the decisions that bear on it.
+
+    A path holds words of the title, so where nobody trusted set that the task is named by its number.
+    """
+    stem = view.tip_stem(task) if "slug" in record.fields else None
     folder = stem.rpartition("/")[0] if stem else ""
     listed = [f"{folder}/{name}.md" for name in ("STATE", "TODO", "SOURCES")] if folder else [view.name(task)]
-    links = view.need(task).listed("links")
-    keys = [str(link["id"]) for link in links if link.get("open") and link.get("kind") == layout.DECISION.word]
+    links = [link for link in record.listed("links") if link.get("open") and link.get("kind") == layout.DECISION.word]
+    keys = [str(link["id"]) for link in links if layout.numbered(str(link["id"]))]
     return (*listed, *(view.name(key) for key in keys[: -DECISIONS_NAMED - 1 : -1]))
 
 

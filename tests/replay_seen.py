@@ -69,7 +69,10 @@ def _closed(text: str, expected: Expected) -> list[str]:
     # What was finished may be said to be, and that a proof does not stand any more.
     text = re.sub(r'^(?:T-\d{4} ".*" was finished here\.|- c\d+ ".*" STALE.*)$', "", text, flags=re.MULTILINE)
     return [
-        f"what is over is said again: {one!r}" for one in expected.closed if re.search(rf"{re.escape(one)}\b", text)
+        f"{one!r} is over, and is said again: {row}"
+        for one in expected.closed
+        for row in text.splitlines()
+        if re.search(rf"{re.escape(one)}\b", row)
     ]
 
 
