@@ -11,6 +11,9 @@ _FENCED = re.compile(r"^<<< Next Action of (\S+)\n(.*?)\n>>> Next Action of \1$"
 _WAITING = re.compile(r"^- ([BQ]-\d{4}) (?:blocker|question): \"(.*)\"$", re.MULTILINE)
 _CRITERION = re.compile(r"^- c\d+ \"(.*?)\" (open|failed|STALE|UNVERIFIED)", re.MULTILINE)
 _ELSEWHERE = re.compile(r"^- (H-\d{6}) on (\S+?): different_context((?: \(merged\))?)$", re.MULTILINE)
+_SAID_TO_BE_OVER = re.compile(
+    r'^(?:T-\d{4} ".*" was finished here\.|State: "T-\d{4} is done: .*"|- c\d+ ".*" STALE.*)$', re.MULTILINE
+)
 _CHANGED = re.compile(r"^- (?:untracked|changed|deleted) (\S+)$", re.MULTILINE)
 
 
@@ -67,7 +70,7 @@ def _handover(text: str, expected: Expected) -> Iterator[tuple[str, object, obje
 
 def _closed(text: str, expected: Expected) -> list[str]:
     # What was finished may be said to be, and that a proof does not stand any more.
-    text = re.sub(r'^(?:T-\d{4} ".*" was finished here\.|- c\d+ ".*" STALE.*)$', "", text, flags=re.MULTILINE)
+    text = _SAID_TO_BE_OVER.sub("", text)
     return [
         f"{one!r} is over, and is said again: {row}"
         for one in expected.closed
