@@ -303,8 +303,8 @@ def _doing(facts: Facts, past: Recalled, ended: bool) -> list[str]:
     lines = []
     if past.turns:
         turns = "1 turn" if past.turns == 1 else f"{past.turns:,} turns"
-        files = f" changed {_few(past.files)}" if past.files else " changed no file that it named"
-        lines.append(f"This session ({past.client}, {turns}){files}.")
+        files = f"changed {_few(past.files)}" if past.files else "changed no file by its tools"
+        lines.append(f"This session ({past.client}, {turns}) {files}.")
     tests = [one for one in past.ran if one.tests]
     lines += [f"Tests {one.tests}: {episode.words(one)}" for one in tests[-2:]]
     made, since = (facts.made, "it began") if facts.began else (facts.commits, "the checkpoint before")
