@@ -103,7 +103,8 @@ class Structure:
 
     def around(self, line: int) -> Span:
         """The innermost list item that a line belongs to, else its block, else the line alone."""
-        return _around(line, self.items, self.blocks)
+        spans = [s for s in self.items if s[0] <= line < s[1]] or [s for s in self.blocks if s[0] <= line < s[1]]
+        return max(spans, key=lambda s: (s[0], -s[1]), default=(line, line + 1))
 
 
 def structure(text: Lines) -> Structure:
@@ -161,8 +162,13 @@ def _front(text: Lines) -> int:
 
 
 def _sections(headings: list[tuple[int, int]], count: int) -> Iterator[Heading]:
+    ends = [count] * len(headings)
+    open_: list[int] = []
     for n, (level, line) in enumerate(headings):
-        end = next((later for deep, later in headings[n + 1 :] if deep <= level), count)
+        while open_ and headings[open_[-1]][0] >= level:
+            ends[open_.pop()] = line
+        open_.append(n)
+    for (level, line), end in zip(headings, ends, strict=True):
         yield Heading(level, line, end)
 
 
@@ -171,14 +177,19 @@ def _permanent(
 ) -> Iterator[Span]:
     if front:
         yield 0, front
-    for n in range(front, len(text.lines)):
-        if _PERMANENT.search(text.lines[n]):
-            span = _around(n, items, blocks)
-            # A heading holds its section; of an item its children too; of a paragraph, a fence or a comment all of it.
-            held = next((h for h in sections if h.line == span[0]), None)
-            yield (held.line, held.end) if held else span
+    marked = [n for n in range(front, len(text.lines)) if _PERMANENT.search(text.lines[n])]
+    around = _innermost(len(text.lines), items, blocks) if marked else []
+    begin = {heading.line: heading for heading in sections}
+    for n in marked:
+        span = around[n]
+        # A heading holds its section; of an item its children too; of a paragraph, a fence or a comment all of it.
+        held = begin.get(span[0])
+        yield (held.line, held.end) if held else span
 
 
-def _around(line: int, items: Sequence[Span], blocks: Sequence[Span]) -> Span:
-    spans = [s for s in items if s[0] <= line < s[1]] or [s for s in blocks if s[0] <= line < s[1]]
-    return max(spans, key=lambda s: (s[0], -s[1]), default=(line, line + 1))
+def _innermost(count: int, items: Sequence[Span], blocks: Sequence[Span]) -> list[Span]:
+    """For each line the innermost list item that it belongs to, else its block, else the line alone."""
+    found: list[Span] = [(n, n + 1) for n in range(count)]
+    for span in (*blocks, *items):  # items come outermost first, and inner ones take their lines
+        found[slice(*span)] = [span] * (span[1] - span[0])
+    return found

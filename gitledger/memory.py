@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from gitledger import gitdir, layout, lock, memoryfile, memoryrecord, pins, schema, sessions
 from gitledger.blocks import Lines, split
-from gitledger.errors import BadData, IOFailed, LedgerError, Missing, TryAgain
+from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError, Missing, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.memorycheck import Edit, check, edited
 from gitledger.memoryrecord import Made
@@ -262,8 +262,12 @@ def _log(ledger: Ledger, made: Made, name: str, before: bytes) -> None:
 def folder(ledger: Ledger) -> str:
     """The folder of this ledger's local memory files, made where there is none."""
     gitdir.check_state(ledger.gitdir.common)
-    path = os.path.join(ledger.desk.home.state, "memory", ledger.desk.home.name)
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    path = ledger.desk.home.state
+    for name in ("memory", ledger.desk.home.name):
+        path = os.path.join(path, name)
+        if os.path.islink(path):
+            raise CannotWrite(f"{path} is not a folder (a symlink); move it away")
+        os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
 

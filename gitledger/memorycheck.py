@@ -18,6 +18,8 @@ from gitledger.render.text import visible
 from gitledger.schema import BadChangeSet
 
 SCHEMA = "memory"
+HINTS = 10
+"""Blocks that are not in the file for which a line that is like them is looked for."""
 _PERMANENT = re.compile(r"\[permanent\\?\]", re.IGNORECASE)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _EXACT = re.compile(r"[^\s`*_<>()\[\]{}\"',;|]*\d[^\s`*_<>()\[\]{}\"',;|]*")
@@ -98,6 +100,13 @@ class _Trial:
         self.bare = [text.bare(n) for n in range(len(text.lines))]
         self.edits: list[Edit] = []
         self.errors: list[str] = []
+        self._held_lines = {n for span in shape.permanent for n in range(*span)}
+        words = [span for span in shape.blocks if shape.roles[span[0]][-1] == "paragraph+"]
+        self._paragraphs = {n: span for span in words for n in range(*span)}
+        self._items: dict[int, list[Span]] = {}
+        for item in shape.items:
+            self._items.setdefault(item[0], []).append(item)
+        self._hints = HINTS
         self._places: dict[str, list[int]] = {}
         for n, line in enumerate(self.bare):
             self._places.setdefault(line, []).append(n)
@@ -112,11 +121,9 @@ class _Trial:
         spans = [self._find(f"{at}.original[{k}]", block) for k, block in enumerate(change.original)]
         found = [span for span in spans if span]
         for k, span in enumerate(spans):
-            for low, high in self.shape.permanent if span else ():
-                if span and span[0] < high and low < span[1]:
-                    what = "the front matter" if self.shape.roles[low] == ("front",) else "[permanent]"
-                    self.refuse(f"{at}.original[{k}]", f"holds line {max(low, span[0]) + 1}, which is {what} and stays")
-                    break
+            if span and (stays := next((n for n in range(*span) if n in self._held_lines), None)) is not None:
+                what = "the front matter" if self.shape.roles[stays] == ("front",) else "[permanent]"
+                self.refuse(f"{at}.original[{k}]", f"holds line {stays + 1}, which is {what} and stays")
         if len(found) < len(spans):
             return
         first = min(found)
@@ -155,6 +162,9 @@ class _Trial:
     def _near(self, rows: list[str]) -> str:
         from difflib import get_close_matches
 
+        self._hints -= 1
+        if self._hints < 0:
+            return ""
         wanted = next((row for row in rows if row.strip()), "")[:400]
         lines = list(dict.fromkeys(line for line in self.bare if line.strip() and len(line) < 1_000))[:5_000]
         held = [line for line in lines if len(wanted.strip()) > 3 and wanted.strip() in line]
@@ -202,14 +212,14 @@ class _Trial:
         """Half a paragraph says something else, and what is nested in an item would go to the item before."""
         gone = {n for low, high in spans for n in range(low, high)}
         free = set(range(*replaced)) if replaced else set()
-        paragraphs = [s for s in self.shape.blocks if self.shape.roles[s[0]][-1] == "paragraph+"]
-        for what, units in (("paragraph", paragraphs), ("list item", self.shape.items)):
-            for low, high in units:
-                begun = low in gone if what == "list item" else any(n in gone for n in range(low, high))
+        paragraphs = {self._paragraphs[n] for n in gone if n in self._paragraphs}
+        items = {span for n in gone for span in self._items.get(n, ())}
+        for what, units in (("paragraph", paragraphs), ("list item", items)):
+            for low, high in sorted(units):
                 left = [n for n in range(low, high) if n not in gone and self.bare[n].strip()]
-                if begun and left and low not in free and not free & set(range(low, high)):
-                    what = f"takes a part of the {what} at line {low + 1}, and not line {left[0] + 1}"
-                    self.refuse(at, f"{what}; take all of it, lines {low + 1} to {high}")
+                if left and not free & set(range(low, high)):
+                    said = f"takes a part of the {what} at line {low + 1}, and not line {left[0] + 1}"
+                    self.refuse(at, f"{said}; take all of it, lines {low + 1} to {high}")
                     return
 
     def _headings(self, at: str, change: Change, spans: list[Span]) -> None:
