@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import get_args
 
+import click
 import pytest
 
 from gitledger import memoryfile, memoryset
+from gitledger.commands.memory import command
 from gitledger.schema import Memory
 from tests import memory_transcript
 from tests.test_docs import blocks, fixed, text
@@ -37,3 +40,28 @@ def test_every_kind_and_every_key_is_explained() -> None:
         assert f"`memory.{name}`" in PAGE
     assert f"{memoryfile.BIGGEST >> 10} KiB" in PAGE
     assert blocks(PAGE)
+
+
+EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
+
+
+def test_the_skill_names_commands_and_options_that_there_are() -> None:
+    skill = (EXAMPLES / "nanobot/skills/gitledger-memory/SKILL.md").read_text()
+    lines = [words.split() for words in re.findall(r"`gitledger memory ([^`]+)`", skill)]
+    assert {words[0] for words in lines} >= {"audit", "propose", "apply", "undo", "log", "schedule"}
+    for name, *rest in lines:
+        found = command.commands[name]
+        options = {word for one in found.params if isinstance(one, click.Option) for word in one.opts}
+        assert {word for word in rest if word.startswith("--")} <= options, name
+
+
+def test_the_examples_of_proposers_can_be_read_by_what_runs_them() -> None:
+    scripts = sorted(path.name for path in (EXAMPLES / "proposers").iterdir() if path.is_file())
+    assert scripts
+    for name in scripts:
+        path = EXAMPLES / "proposers" / name
+        if name.endswith(".py"):
+            compile(path.read_text(), name, "exec")
+        else:
+            subprocess.run(["sh", "-n", str(path)], check=True)
+        assert f"examples/proposers/{name}" in PAGE
