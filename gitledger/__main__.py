@@ -78,6 +78,10 @@ def _direct(words: list[str]) -> Callable[[], int | None] | None:
     # The same as the commands do, without click: what a session waits for as it starts.
     if words == ["briefing"]:
         return _briefing
+    if words[:1] == ["capsule"]:
+        query, tokens = _asked(words[1:])
+        if query is not None:
+            return lambda: _capsule(query, tokens)
     if len(words) == 3 and words[0] == "hook":
         from gitledger import hooks
 
@@ -90,6 +94,24 @@ def _briefing() -> None:
     from gitledger import briefing, discover, terminal
 
     terminal.put(briefing.briefing(discover.open()).rstrip("\n"))
+
+
+def _asked(words: list[str]) -> tuple[str | None, int | None]:
+    # `--query TEXT` and `--tokens N` and nothing else; any other words are for the command line.
+    given = dict(zip(words[::2], words[1::2], strict=False))
+    plain = len(words) == 2 * len(given) and given.keys() <= {"--query", "--tokens"}
+    tokens = given.get("--tokens", "")
+    if not plain or "--help" in words or not (tokens == "" or (tokens.isdecimal() and len(tokens) < 8)):
+        return None, None
+    return given.get("--query", ""), int(tokens) if tokens else None
+
+
+def _capsule(query: str, tokens: int | None) -> None:
+    from gitledger import capsule, discover, terminal
+
+    ledger = discover.open()
+    policy = ledger.desk.config.capsule
+    terminal.put(capsule.compose(ledger, query, policy.tokens if tokens is None else tokens).text.rstrip("\n"))
 
 
 def _quick(words: list[str]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import product
@@ -19,6 +20,7 @@ from gitledger.render.facts import ActiveTask, Briefing, Checkpoint
 from gitledger.render.tokens import estimate
 from tests.hostile import CORPUS, MIX, unseen
 from tests.ledgers import again, begin, do
+from tests.process.program import refused, works
 from tests.sealed import Repo
 
 EDGES = ("[project ledger", "[/project ledger")
@@ -167,6 +169,25 @@ def test_evidence_that_is_stale_says_so(book: Ledger, repo: Repo) -> None:
     text = said(book)
     assert '- c1 "a code ends after an hour" STALE' in text
     assert "- STALE: code.py" in text
+
+
+def test_the_program_prints_the_same_whichever_way_it_is_asked(book: Ledger, repo: Repo) -> None:
+    whole = works(repo.path, "capsule")
+    assert whole.startswith(BEGIN)
+    assert works(repo.path, "-C", str(repo.path), "capsule") == whole
+    for words in (("--query", "office paper"), ("--tokens", "400"), ("--query", "T-0002", "--tokens", "500")):
+        direct = works(repo.path, "capsule", *words)
+        assert direct == works(repo.path, "-C", str(repo.path), "capsule", *words)
+        assert direct == works(
+            repo.path, "capsule", *(f"{name}={text}" for name, text in zip(words[::2], words[1::2], strict=True))
+        )
+        assert direct != whole or words == ("--tokens", "400")
+    for tokens in ("7", "x", "-5", "0"):
+        refused(repo.path, "capsule", "--tokens", tokens, status=2)
+    refused(repo.path, "capsule", "--query", status=2)
+    shown = json.loads(works(repo.path, "capsule", "--json", "--query", "T-0999"))
+    assert shown["left"][-1] == {"what": "T-0999 (not in this ledger)", "count": 0, "command": "gitledger search TEXT"}
+    assert works(repo.path, "capsule", "--since", shown["mark"]) == ""
 
 
 # ── within its budget ────────────────────────────────────────────────────────────────────────

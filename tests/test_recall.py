@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import recall
+from tests.sealed import LONG
 
-HISTORIES, FIRST = 12, 400
+HISTORIES, FIRST = 12 if LONG else 8, 400
 
 
 def test_a_capsule_finds_more_than_the_simpler_ways_leaks_nothing_and_invents_nothing(

@@ -22,7 +22,7 @@ def command(ctx: click.Context, query: str, tokens: int | None, since: str | Non
     from gitledger import capsule
 
     ledger = opened(ctx)
-    made = capsule.compose(ledger, query, tokens or ledger.desk.config.capsule.tokens, since)
+    made = capsule.compose(ledger, query, ledger.desk.config.capsule.tokens if tokens is None else tokens, since)
     if as_json:
         left = [{"what": what, "count": number, "command": how} for what, number, how in made.left]
         put_json({"text": made.text, "tokens": made.tokens, "mark": made.mark, "left": left})
