@@ -199,19 +199,21 @@ class _Sync:
     def _attempt(self, outcome: Outcome) -> bool:
         """Fetch, and bring the two together once; False where somebody else was faster."""
         line = self.line
-        ours = self.ledger.tip()
-        theirs = remote.fetch_whole(line, ours)
+        theirs = remote.fetch_whole(line, self.ledger.tip())
         seen = remote.seen(line)
+        ours = self.ledger.tip()  # not before: a fetch takes its time, and this clone may commit something meanwhile
         if theirs is None:
             if seen:
                 raise self._refused("vanished", f"the remote's ledger is gone, which was at {seen[:12]} before")
             if not self.ways.push:
                 raise NotAllowed(f"{line.remote.shown} has no ledger {line.name} yet; push this one: gitledger push")
-            self._verify_ours(ours)
+            if not self._verify_ours(ours):
+                return False
             remote.refuse_default(line)
             return self._push(outcome, ours, ours, "")
         self._same_ledger(theirs)
-        self._verify_ours(ours)
+        if not self._verify_ours(ours):
+            return False
         found = ancestry.beyond(self.eye.get, theirs, ours)
         forward = ours in found.known
         if seen and seen != theirs and not forward and not remote.contains(line, theirs, seen):
@@ -315,15 +317,21 @@ class _Sync:
             )
             raise self._refused("another root", what, mend)
 
-    def _verify_ours(self, ours: Oid) -> None:
-        """Raise unless this clone's own tip is good: what is pushed is what others will have to believe."""
+    def _verify_ours(self, ours: Oid) -> bool:
+        """Raise unless this clone's own tip is good: what is pushed is what others will have to believe.
+
+        False where the branch has moved on: by then the newer tip may be the last good one, and `ours` looks older.
+        """
         made = verify.verify(self.ledger.desk, ours, self._checks())
         if made.verdict not in ("verified", "unknown signer"):
+            if self.ledger.tip() != ours:
+                return False
             fault = made.findings[0]
             raise BadSignature(
                 f"this clone's own ledger does not verify ({fault.rule}: {fault.what}), so nothing was synced; "
                 "see all of it with: gitledger verify"
             )
+        return True
 
     def _verify_theirs(self, theirs: Oid, found: ancestry.Beyond) -> list[Oid]:
         """The commits that are new here, all found good; those that an earlier attempt found so are not asked again."""

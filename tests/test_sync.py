@@ -385,6 +385,34 @@ def _line(ledger: Ledger) -> remote.Line:
     return remote.Line(ledger.gitdir, ORIGIN, "main", time.monotonic() + 30)
 
 
+def test_a_checkpoint_while_a_sync_fetches_or_verifies_is_no_rollback(
+    pair: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = pair.ledgers
+    do(a, entries.note, "From a", None)
+    sync.sync(a, ORIGIN)
+    verify.verify(b.desk, b.tip())  # so that each checkpoint is at once the last verified tip
+    fetch, check, made = remote.fetch_whole, verify.verify, []
+
+    def fetched(line: remote.Line, known: Oid | None = None) -> Oid | None:
+        found = fetch(line, known)
+        if not made:
+            made.append(b.checkpoint("while it fetched").commit)
+        return found
+
+    def verified(desk: Desk, tip: Oid, ways: verify.Ways) -> verify.Verified:
+        if len(made) == 1:
+            made.append(b.checkpoint("while it verified").commit)
+        return check(desk, tip, ways)
+
+    monkeypatch.setattr(remote, "fetch_whole", fetched)
+    monkeypatch.setattr(verify, "verify", verified)
+    done = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    assert (done.attempts, done.merged) == (2, True)
+    assert len(made) == 2
+    assert set(made) <= set(pair.clones[1].git("rev-list", done.there).split())
+
+
 # ── locks of refs that are ours ──────────────────────────────────────────────────────────────
 def test_a_lock_on_what_is_fetched_is_named_and_not_taken_for_the_servers(pair: Fleet) -> None:
     a, b = pair.ledgers
