@@ -460,3 +460,13 @@ def test_the_timer_is_put_in_started_and_taken_out(repo: Repo, file: Path, tmp_p
     ]
     ran = gitledger(repo.path, "memory", "schedule", "--install", "--systemd", env={**environment, "FAIL": "enable"})
     assert (ran.status, "nothing was put in" in ran.err, list(units.iterdir())) == (CannotWrite.exit_code, True, [])
+
+
+def test_what_went_is_found_by_search(repo: Repo, file: Path) -> None:
+    from gitledger import search
+    from gitledger.commands.search import WORDS
+
+    assert WORDS == search.KINDS
+    works(repo.path, "memory", "propose", "--from", "-", stdin=document(file, change(17)))
+    works(repo.path, "memory", "apply")
+    assert works(repo.path, "search", "--kind", "memory", fact(17)[2:]).startswith("M-0001")

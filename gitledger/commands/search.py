@@ -12,7 +12,19 @@ from gitledger.commands import json_option, opened, put, put_json
 if TYPE_CHECKING:
     from gitledger.model import Finding
 
-WORDS = ("project", "task", "decision", "blocker", "question", "artifact", "note", "checkpoint", "handover", "session")
+WORDS = (
+    "project",
+    "task",
+    "decision",
+    "blocker",
+    "question",
+    "artifact",
+    "note",
+    "memory",
+    "checkpoint",
+    "handover",
+    "session",
+)
 
 
 @click.command()
