@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from gitledger import codec, config, entries, frame, layout, objects, reading, signing, tasks
+from gitledger import codec, config, entries, frame, layout, memory, objects, reading, signing, tasks
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Position
 from tests import ledgers, test_tree
@@ -72,7 +72,7 @@ _PARTS = {
     "<2 digits>": "[0-9]{2}",
     "<2 hex digits>": "[0-9a-f]{2}",
     "<12 hex digits>": "[0-9a-f]{12}",
-    "<kind>": "(?:tasks|decisions|blockers|questions|artifacts|notes|checkpoints|handovers)",
+    "<kind>": "(?:tasks|decisions|blockers|questions|artifacts|notes|memory|checkpoints|handovers)",
     "<xx>": "[0-9a-f]{2}",
     "<yy>": "[0-9a-f]{2}",
     "<zz>": "[0-9a-f]{2}",
@@ -125,7 +125,17 @@ def worked(repo: Repo) -> Ledger:
     ledger.end_session(session, "done")
     ledger.start_session("person", "s2")
     ledger.checkpoint("with a task")
+    _forgotten(repo, ledger)
     return ledger
+
+
+def _forgotten(repo: Repo, ledger: Ledger) -> None:
+    """One change to a memory file."""
+    repo.write({"memory/MEMORY.md": "- old\n- new, and what else there is to know\n"})
+    loaded = memory.present(ledger)[0]
+    change = {"kind": "superseded", "original": ["- old"], "reason": "it is new"}
+    data = json.dumps({"source_sha256": loaded.sha256, "changes": [change]}).encode()
+    memory.apply(ledger, loaded, memory.accepted(ledger, loaded, data), "compact")
 
 
 def test_every_path_of_a_ledger_is_described_and_every_description_is_met(repo: Repo) -> None:
