@@ -2,8 +2,8 @@
 
 `python -m benchmarks.memory` writes ten files of realistic shape from a seed (several languages, line ends, front
 matter, code, tables, comments; facts planted that are superseded, held twice, of a day, stale, permanent), proposes
-what may go and everything that may not, and prints what was accepted, what was refused and by which rule, how many bytes
-changed outside of the blocks that were named. What is accepted is applied in a ledger of its own and undone again.
+what may go and everything that may not, and prints what was accepted, what was refused and by which rule, and the bytes
+that changed outside of the blocks that were named. What is accepted is applied in a ledger of its own and undone again.
 It ends with 1 where anything is not as it must be.
 """
 
