@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import recall
+from benchmarks.histories import History
 from tests.sealed import LONG
 
 HISTORIES, FIRST = 12 if LONG else 8, 400
@@ -27,7 +28,7 @@ def test_a_capsule_finds_more_than_the_simpler_ways_leaks_nothing_and_invents_no
 
 
 def test_the_yardstick_sees_an_invented_quotation_and_a_wrong_label() -> None:
-    told = recall.History(1, texts=["Codes have six digits"])
+    told = History(1, texts=["Codes have six digits"])
     assert recall.invented('- D-0001: "Codes have six digits"\n<<< x\nCodes have\n>>> x\n', told) == []
     assert recall.invented('- D-0001: "Codes have seven digits"\n', told) == ["Codes have seven digits"]
     tally = recall.Tally()
