@@ -43,9 +43,7 @@ class _NotExactError(Exception):
     """The content cannot be told within bounds."""
 
 
-def look(
-    top: str, tree: Oid, dirty: Sequence[Dirty], *, deadline: float = 10.0
-) -> tuple[str, dict[str, Oid] | None]:
+def look(top: str, tree: Oid, dirty: Sequence[Dirty], *, deadline: float = 10.0) -> tuple[str, dict[str, Oid] | None]:
     """The fingerprint of the work tree at `top` whose HEAD has `tree` ("" for none) and differs in `dirty`.
 
     With it comes what each path that differs holds: its id, "" where it is gone; None where the fingerprint is not

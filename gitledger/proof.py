@@ -21,8 +21,7 @@ FRESH: Stale = MappingProxyType({})
 PROSE = (".adoc", ".markdown", ".md", ".org", ".rst")
 """Endings of files that say something about the code and are no part of it, unless a run names them."""
 CACHES = frozenset(
-    (".coverage", ".hypothesis", ".mypy_cache", ".nox", ".nyc_output", ".pytest_cache", ".ruff_cache", ".tox")
-    + ("__pycache__",)
+    ".coverage .hypothesis .mypy_cache .nox .nyc_output .pytest_cache .ruff_cache .tox __pycache__".split()  # noqa: SIM905
 )
 """Files and folders that tools write as they run: where git does not ignore them, each run would take itself back."""
 _PROSE_NAMES = ("AUTHORS", "CHANGELOG", "CHANGES", "CODEOWNERS", "COPYING", "LICENSE", "NOTICE", "README")

@@ -115,8 +115,8 @@ class Notify(NamedTuple):
 class Memory(NamedTuple):
     """This machine only: the agents' memory files, what is read beside them for duplicates, and where copies go.
 
-    A path that is not absolute lies in the work tree. `backup` is a folder, "" for none; `log` a file, "" for one beside
-    the clone's other local files.
+    A path that is not absolute lies in the work tree. `backup` is a folder, "" for none; `log` a file, "" for one
+    beside the clone's other local files.
     """
 
     files: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ("memory/MEMORY.md",)

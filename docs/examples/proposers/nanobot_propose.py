@@ -1,6 +1,6 @@
 """nanobot as a proposer: the prompt on stdin, the model's answer on stdout, in a session that nothing keeps.
 
-    gitledger config set proposer.command "/home/ada/nanobot/bin/python /home/ada/nanobot_propose.py"
+    gitledger config set proposer.command "$HOME/nanobot/bin/python $HOME/bin/nanobot_propose.py"
 
 Run it by the Python that has nanobot. A word behind the script names a model preset of nanobot's configuration.
 """
