@@ -122,6 +122,7 @@ def survey(
         found.append(Finding("CHECKPOINT MISSING", "compaction", text, "gitledger checkpoint"))
     found += _try(found, "sync", lambda: _synced(ledger, view, tip), [])
     found += _try(found, "proposer", lambda: _proposer(ledger), [])
+    found += _try(found, "memory files", lambda: _memory(ledger), [])
     found += _try(found, "tasks", lambda: _of_task(view, key), []) if key else []
     said = handovers.spoken(record) if record else None
     withheld = ""
@@ -202,6 +203,12 @@ def _proposer(ledger: Ledger) -> list[Finding]:
     from gitledger import proposerstate  # nobody without one pays for it
 
     return proposerstate.standing(ledger.desk.home.state, ledger.desk.home.name, ledger.desk.config)
+
+
+def _memory(ledger: Ledger) -> list[Finding]:
+    from gitledger import memorystate
+
+    return memorystate.standing(ledger.desk.home.state, ledger.desk.home.name)
 
 
 def _try(found: list[Finding], where: str, ask: Callable[[], T], otherwise: T) -> T:

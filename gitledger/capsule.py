@@ -34,7 +34,7 @@ OWN, BESIDE = 0.6, 0.1
 """What it adds that a record belongs to the active or a named task, or to one beside it; to fit the words best is 1."""
 FAR = 0.35
 """A record that fits the query less well than this part of the best does not bear on it."""
-_ID = re.compile(r"(?<![A-Za-z0-9-])([TDBQANCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)(?![0-9])")
+_ID = re.compile(r"(?<![A-Za-z0-9-])([TDBQANMCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +312,16 @@ def _named(chosen: _Chosen, key: Key) -> Entry:
         return Entry(name, "session", "", "", f"gitledger show {name}")
     if found[0] is layout.TASK:
         return _task(chosen, key, "")
-    if (entry := _entry(chosen, key)) is not None:
+    if found[0] is not layout.MEMORY and (entry := _entry(chosen, key)) is not None:
         return entry
     try:
         whole = view.record(key) or Record(key)
     except LedgerError:
         return Entry(name, found[0].word, "", "", "cannot be read; run: gitledger fsck")
+    if found[0] is layout.MEMORY:  # what it removed is history, and stands in no file: that it happened is all
+        done = "undone" if whole.text("status") == "undone" else "applied"
+        title = _text(whole, chosen.survey.believed(whole), "title")
+        return Entry(name, found[0].word, title, "", f"{done}; gitledger show {name}")
     if found[0].letter in layout.IMMUTABLE:
         return Entry(name, found[0].word, "", "", f"of {whole.text('at')[:16]}; gitledger show {name}")
     return Entry(name, found[0].word, "", "", _fate(view, whole))

@@ -6,6 +6,7 @@ are made all the same.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import stat
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from gitledger import gitcli, githooks, identity, objects, pins, remote, syncstate, wal
+from gitledger import gitcli, githooks, identity, memorystate, objects, pins, remote, syncstate, wal
 from gitledger.errors import LedgerError, NotAllowed
 from gitledger.gitdir import GitDir
 from gitledger.install import Place, Wired
@@ -179,6 +180,38 @@ def _held_back(at: Place, rows: list[Wired]) -> str:
     return f"Codex does not run them: {', '.join(held)}" if held else ""
 
 
+def _memory(ledger: Ledger) -> Iterator[Check]:
+    for finding in memorystate.standing(ledger.desk.home.state, ledger.desk.home.name):
+        yield Check("memory", "warning", finding.what, finding.mend)
+
+
+def _proposer(ledger: Ledger) -> Iterator[Check]:
+    """Whether the command that proposes can be started as `proposer` starts it: in the work tree, by this PATH."""
+    words = ledger.desk.config.proposer.command
+    if not words:
+        yield Check("proposer", "note", "none is named, so checkpoints are derived", "see docs/proposer.md")
+        return
+    name = words[0]
+    where = os.path.join(_at(ledger.gitdir), name) if os.path.dirname(name) else name
+    if found := shutil.which(where):
+        yield Check("proposer", "ok", found)
+    else:
+        what = f"{name} is not on PATH" if where == name else f"{where} is no program that may be run"
+        yield Check("proposer", "warning", what, "gitledger config set proposer.command 'COMMAND WORDS'")
+
+
+def _notify(ledger: Ledger) -> Iterator[Check]:
+    count = len(ledger.desk.config.notify.urls)
+    if not count:
+        return
+    addresses = f"{count:,} address{'' if count == 1 else 'es'}"  # which hold passwords: never shown
+    if importlib.util.find_spec("apprise"):
+        yield Check("notify", "ok", f"reports go to {addresses}")
+    else:
+        what = f"notify.urls has {addresses}, and the library for them is not installed"
+        yield Check("notify", "warning", what, "pip install 'gitledger-continuity[notify]'")
+
+
 def _sizes(ledger: Ledger) -> Iterator[Check]:
     rows = gitcli.run(["count-objects", "-v"], cwd=_at(ledger.gitdir)).line.splitlines()
     said = {name: int(value) for name, _, value in (row.partition(": ") for row in rows) if value.isdigit()}
@@ -310,6 +343,9 @@ _CHECKS: tuple[tuple[str, Callable[[Ledger], Iterator[Check]]], ...] = (
     ("log", _log),
     ("hooks", _hooks),
     ("hooks' program", _program),
+    ("memory", _memory),
+    ("proposer", _proposer),
+    ("notify", _notify),
     ("size", _sizes),
     ("remote", _remote),
     ("git push", _pushes),

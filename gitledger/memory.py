@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from gitledger import gitdir, layout, lock, memoryfile, memoryrecord, pins, schema, sessions
+from gitledger import gitdir, layout, lock, memoryfile, memoryrecord, memorystate, pins, schema, sessions
 from gitledger.blocks import Lines, split
 from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError, Missing, TryAgain
 from gitledger.ledger import Ledger
@@ -33,8 +33,6 @@ from gitledger.render.text import line as one_line
 from gitledger.transaction import Plan, Written
 from gitledger.view import View
 
-PROPOSAL = "proposal.json"
-"""The proposal that waits for a person, among what is kept."""
 DEADLINE = 20.0
 """Seconds to wait for another gitledger that changes a file of the same folder."""
 LOOKED_AT = 50
@@ -312,11 +310,7 @@ class CutOff:
 
 def cut_off(ledger: Ledger) -> Iterator[CutOff]:
     """The changes that were under way when their processes ended, oldest first."""
-    base = folder(ledger)
-    for name in sorted(os.listdir(base)):
-        if not name.endswith(".json") or name == PROPOSAL:
-            continue
-        where = os.path.join(base, name)
+    for where in memorystate.under_way(folder(ledger)):
         try:
             value: Json = json.loads(gitdir.read_own(where))
             made = memoryrecord.read_made(value["made"], where)

@@ -96,6 +96,34 @@ def test_damage_of_the_log_is_named(book: Ledger) -> None:
     assert ("log", "warning") in worrying(book)  # what was damaged is kept, and doctor says where
 
 
+def test_a_proposer_that_is_no_program_and_reports_without_their_library_are_told(
+    book: Ledger, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def seen(name: str) -> list[tuple[str, str]]:
+        return [(c.state, c.what) for c in doctor.checks(again(repo)) if c.name == name]
+
+    def say(key: str, value: str) -> None:
+        config.set_value(config.clone_path(book.gitdir.common), key, value)
+
+    assert seen("proposer") == [("note", "none is named, so checkpoints are derived")]
+    assert seen("notify") == []
+    say("proposer.command", "no-such-program --print")
+    assert seen("proposer") == [("warning", "no-such-program is not on PATH")]
+    repo.write({"tools/propose": "#!/bin/sh\n"})
+    say("proposer.command", "tools/propose")
+    path = str(repo.path / "tools/propose")
+    assert seen("proposer") == [("warning", f"{path} is no program that may be run")]
+    os.chmod(path, 0o755)
+    assert seen("proposer") == [("ok", path)]
+    say("notify.urls", "tgram://123:secret/456")
+    for there, state in ((object(), "ok"), (None, "warning")):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name, there=there: there)
+        ((found, what),) = seen("notify")
+        assert found == state
+        assert "1 address" in what
+        assert "secret" not in what
+
+
 def test_a_check_that_cannot_be_made_hides_no_other(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.wal, "pending", lambda folder: (_ for _ in ()).throw(OSError("gone")))
     told = [c.name for c in doctor.checks(book)]

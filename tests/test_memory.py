@@ -6,13 +6,27 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gitledger import audit, layout, memory, memoryfile, memoryrecord, memoryundo, transaction, verify
+from gitledger import (
+    audit,
+    briefing,
+    capsule,
+    doctor,
+    layout,
+    memory,
+    memoryfile,
+    memoryrecord,
+    memoryundo,
+    transaction,
+    verify,
+)
 from gitledger.errors import BadData, CannotWrite, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.memory import Applied
@@ -90,6 +104,18 @@ def test_a_change_is_one_signed_commit_that_holds_the_file_before(book: Ledger, 
     assert "no longer true" in document
     assert left_over(book, file) == []
     sound(book)
+
+
+def test_a_request_that_names_a_change_is_told_of_it_and_never_what_it_removed(book: Ledger, file: Path) -> None:
+    apply(book, change(fact(3)))
+    text = capsule.compose(again(Repo(Path(book.gitdir.top))), "why M-0001? fact number 3").text
+    assert '- M-0001 memory (applied; gitledger show M-0001): "memory/MEMORY.md: 1 change, ' in text
+    assert fact(3) not in text
+    assert "number 3" not in text
+    memoryundo.undo(again(Repo(Path(book.gitdir.top))), "M-0001")
+    text = capsule.compose(again(Repo(Path(book.gitdir.top))), "M-0001 M-0009").text
+    assert "- M-0001 memory (undone; gitledger show M-0001)" in text
+    assert "M-0009 (not in this ledger)" in text
 
 
 def test_a_big_file_travels_in_parts_and_one_beyond_the_bound_is_refused(book: Ledger, file: Path) -> None:
@@ -366,14 +392,37 @@ def _lines(book: Ledger) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+def told_of(repo: Repo) -> tuple[list[str], list[str]]:
+    """What a briefing and doctor say of changes that nobody ended; both name the command that does."""
+    book = again(repo)
+    found = [one for one in briefing.gather(book).findings if one.rule == "memory"]
+    seen = [one for one in doctor.checks(book) if one.name == "memory"]
+    assert all(
+        mend.endswith("gitledger memory log") for mend in [one.mend for one in found] + [one.mend for one in seen]
+    )
+    return [one.what for one in found], [one.what for one in seen]
+
+
+def test_whether_a_change_was_cut_off_is_told_by_names_alone() -> None:
+    code = "import sys, gitledger.memorystate as m; m.standing('/nowhere', 'main'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert {"gitledger.memorystate", "os"} <= set(loaded)
+    assert {"json", "pydantic", "markdown_it", "gitledger.memory", "gitledger.schema"} & set(loaded) == set()
+
+
 def test_a_kill_that_is_followed_by_an_edit_is_told_as_it_was(book: Ledger, repo: Repo, file: Path) -> None:
     def work() -> None:
         memory._commit = lambda *words: os._exit(9)  # type: ignore[assignment]
         apply(again(repo), change(fact(5)))
 
+    assert told_of(repo) == ([], [])
     assert killed(work) == 9
+    found, seen = told_of(repo)
+    assert [one.partition(";")[0] for one in found] == ["a change of a memory file was cut off, or under way just now"]
+    assert seen == found
     file.write_text(file.read_text() + "- appended\n")
     assert ["cut off; it is M-0001 now" in one.what for one in memory.recover(again(repo))] == [True]
+    assert told_of(repo) == ([], [])
     assert file.read_text() == TEXT.replace(f"{fact(5)}\n", "") + "- appended\n"
     memoryundo.undo(again(repo), "M-0001")
     assert file.read_text() == TEXT + "- appended\n"
