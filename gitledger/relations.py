@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal, TypeAlias
 
+from gitledger import layout
 from gitledger.errors import NotAllowed
 from gitledger.model import Finding, Key
 from gitledger.view import DEPENDS, View
@@ -21,6 +22,12 @@ WALKED = 200
 def waits_for(view: View, key: Key) -> list[Key]:
     """The open tasks that a task depends on; one that is dropped holds nothing up."""
     return [other for other in _next(view, key, "depends") if (row := view.row(other)) and row["state"] == "open"]
+
+
+def parts(view: View, key: Key, most: int = WALKED) -> list[Key]:
+    """The open tasks that are parts of a task, oldest first, among the `most` newest open ones."""
+    rows, _ = view.open_rows(layout.TASK, most)
+    return [other for other, row in reversed(rows) if row.get("parent") == key]
 
 
 def way(view: View, start: Key, goal: Key, along: Way, most: int | None = None) -> tuple[Key, ...]:

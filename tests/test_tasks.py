@@ -173,6 +173,24 @@ def test_a_task_waits_for_open_ones_only_and_starting_it_says_so(repo: Repo, mon
     assert run("task", "start", "T-0003").out == "T-0003 is active\n"
 
 
+def test_finishing_a_task_names_its_parts_that_are_open(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = begin(repo)
+    whole = do(book, tasks.add, "Whole")
+    parts = [do(book, tasks.add, f"Part {n}", parent=whole) for n in range(8)]
+    do(book, tasks.move, parts[0], "dropped")
+    do(book, tasks.start, parts[1])
+    do(book, tasks.start, whole)
+    monkeypatch.chdir(repo.path)
+    said = run("task", "done", "T-0001", "--accept-unproven", "for this test").out.splitlines()
+    assert said[0] == "T-0001 is done"
+    assert said[1] == (
+        "Parts of T-0001 are open: T-0003 (planned), T-0004 (planned), T-0005 (planned), T-0006 (planned), "
+        "T-0007 (planned) and 2 more"
+    )
+    assert run("task", "start", "T-0004").status == 0
+    assert "Parts" not in run("task", "done", "T-0004", "--accept-unproven", "for this test").out
+
+
 def halves() -> tuple[Clone, list[Key]]:
     """Two machines that each make one half of a ring, of dependencies and of parts, and then meet."""
     me, other = genesis()

@@ -301,7 +301,8 @@ def unblock(ctx: click.Context, id: str) -> None:  # noqa: A002
 def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # noqa: A002
     """Finish a task. Its acceptance criteria must all have evidence.
 
-    The second line says what to do next with this session: a finished task is worth a checkpoint.
+    Parts of it that are open are named, and stand in no way. The last line says what to do next with this session: a
+    finished task is worth a checkpoint.
     """
     from gitledger import checking, tasks, todo
     from gitledger.render.text import line
@@ -315,7 +316,7 @@ def done(ctx: click.Context, id: str | None, accept_unproven: str) -> None:  # n
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
         undone = f"; left undone: {', '.join(left[:5])}{more}" if left else ""
         draft = tasks.done(view, hand, key, accept_unproven, stale)
-        return f"{view.name(key)} is done{undone}{_waiting(view, key)}", draft
+        return f"{view.name(key)} is done{undone}{_waiting(view, key)}{_parts(view, key)}", draft
 
     put(ledger.record(build))
     from gitledger import rollover
@@ -395,14 +396,24 @@ def edit(
 
 def _waiting(view: View, key: Key) -> str:
     from gitledger import relations
+
+    waits = _with_status(view, relations.waits_for(view, key))
+    return f"; it depends on {', '.join(waits)}, not done yet" if waits else ""
+
+
+def _parts(view: View, key: Key) -> str:
+    """A line of its own: the parts of a task that are open, the first of them; "" where none is."""
+    from gitledger import relations
+
+    parts = _with_status(view, relations.parts(view, key))
+    more = f" and {len(parts) - 5} more" if len(parts) > 5 else ""
+    return f"\nParts of {view.name(key)} are open: {', '.join(parts[:5])}{more}" if parts else ""
+
+
+def _with_status(view: View, keys: list[Key]) -> list[str]:
     from gitledger.render.text import line
 
-    waits = [
-        f"{view.name(other)} ({line(row['status'], 12)})"
-        for other in relations.waits_for(view, key)
-        if (row := view.row(other))
-    ]
-    return f"; it depends on {', '.join(waits)}, not done yet" if waits else ""
+    return [f"{view.name(key)} ({line(row['status'], 12)})" for key in keys if (row := view.row(key))]
 
 
 def _move(ctx: click.Context, text: str, status: str, **fields: str) -> None:
