@@ -109,6 +109,7 @@ def survey(
     selected = _try(found, "handovers", lambda: handovers.selected(ledger, view, here, assessment), nothing)
     chosen, tier, choices, broken = selected
     found += broken
+    found += _try(found, "hooks", lambda: handovers.unheard(view, choices, ledger.desk.writer.id), [])
     idle: tuple[tuple[Waiting, ...], int] = ((), 0)
     waiting, total = _try(found, "blockers", lambda: _waiting(view, key, believe), idle)
     unchecked: dict[str, str] = {}

@@ -13,6 +13,9 @@ from gitledger.model import DETACHED, Finding, Json, Key, Position, Record, Rela
 from gitledger.trust import Candidate, Choice
 from gitledger.view import View
 
+SILENT = 3
+"""Sessions in a row without the end of a turn from which on a person is told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -136,6 +139,39 @@ def worth(
     if newest.key in judged:
         return judged[newest.key].verdict.withheld[0]
     return f"different_context: last worked on {newest.branch or 'no branch'}"
+
+
+def unheard(view: View, choices: list[Choice], writer: str) -> list[Finding]:
+    """That an agent's turns end unheard here: SILENT sessions of it in a row did something, and none ended a turn.
+
+    Told by what this writer's newest handovers say; no more is read than up to the first with a turn. A session that
+    was opened and left says nothing, and one that was stopped in its first turn nothing by itself.
+    """
+    own = [one.candidate for one in choices if one.candidate.writer == writer]
+    client, heard = "", set[str]()
+    for one in sorted(own, key=lambda one: one.stamp, reverse=True)[: SILENT * 2]:
+        try:
+            said = view.need(one.key)
+        except LedgerError:  # damaged, which fsck names
+            continue
+        if client and said.text("client") != client:
+            continue
+        if not any(said.get(name) for name in ("turns", "asked", "ran", "files")):
+            continue
+        client = said.text("client")
+        if not client or said.get("turns"):
+            return []
+        heard.add(said.text("session"))
+        if len(heard) == SILENT:
+            break
+    if len(heard) < SILENT:
+        return []
+    from gitledger import wiring  # nobody whose hooks fire pays for it
+
+    if client not in wiring.BY_NAME:
+        return []
+    what = f"no turn's end of {client} was heard in its last {SILENT} sessions, and its other events were"
+    return [Finding("hooks have not fired", client, what, "see which: gitledger hooks status")]
 
 
 def spoken(task: Record) -> Stamp | None:

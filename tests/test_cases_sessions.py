@@ -5,6 +5,7 @@ Each is a way in which notes that nobody checked were followed elsewhere.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from gitledger import briefing, entries, layout, tasks
+from gitledger import briefing, entries, layout, tasks, wal
 from gitledger.derive import Told
 from gitledger.ledger import Ledger
 from gitledger.model import Key
@@ -196,3 +197,34 @@ def test_what_lies_in_the_work_tree_is_counted_and_named(book: Ledger, repo: Rep
     for n in range(30):
         (repo.path / f"more{n}.txt").write_text("x")
     assert "- and 25 more: git status" in told(repo)
+
+
+def test_turns_that_end_unheard_session_after_session_are_told(repo: Repo, book: Ledger) -> None:
+    def session(name: str, *events: str, client: str = "claude-code") -> None:
+        for event in ("start", *events):
+            payload = json.dumps({"session_id": name, **({"prompt": "Go on"} if event == "prompt" else {})}).encode()
+            now, folder = book.desk.mint.now_ms(), book.desk.home.wal
+            wal.append(folder, client, event, payload, now_ms=now, rand=os.urandom(10), worktree="main")
+        at = again(repo)
+        at.end_session(at.start_session(client, name, pid=os.getpid()), "exit")
+
+    def unheard() -> list[str]:
+        facts = briefing.gather(again(repo))
+        return [one.where for one in facts.findings if one.rule == "hooks have not fired"]
+
+    session("a1", "prompt", "turn")
+    session("a2", "prompt")
+    session("a3", "prompt")
+    assert unheard() == []  # two of them may have been stopped in their first turn
+    session("a4", "prompt")
+    assert unheard() == ["claude-code"]
+    text = works(repo.path, "status")
+    assert "no turn's end of claude-code was heard in its last 3 sessions" in text
+    assert "gitledger hooks status" in text
+    session("a5")
+    assert unheard() == ["claude-code"]  # nothing was asked in it, so it says nothing
+    session("a6", "prompt", "turn")
+    assert unheard() == []
+    for n in range(3):
+        session(f"b{n}", "prompt", client="made-by-hand")  # which may have no such event
+    assert unheard() == []
