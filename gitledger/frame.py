@@ -11,6 +11,7 @@ import os
 import time
 import zlib
 
+_SWAPPED = bytes.maketrans(b"\\\n", b"\n\\")
 _WORD = "abcdefghijklmnopqrstuvwxyz0123456789_.-"
 
 
@@ -84,6 +85,7 @@ def decode(line: bytes) -> Entry:
     ident, at, client, event, place = (word.decode("ascii") for word in words[:5])
     plain, *escaped = place.split("%")
     worktree = plain.encode() + b"".join(bytes.fromhex(part[:2]) + part[2:].encode() for part in escaped)
-    # Pairs of backslashes first: only then is a backslash before an n a newline.
-    payload = b"\\".join(part.replace(b"\\n", b"\n") for part in words[5].split(b"\\\\"))
+    # Pairs of backslashes first: only then is a backslash before an n a newline. A line holds no newline of its own, so
+    # that one stands for a backslash meanwhile, and a backslash for a newline.
+    payload = words[5].replace(b"\\\\", b"\n").replace(b"\\n", b"\\").translate(_SWAPPED)
     return Entry(ident, at, client, event, payload, os.fsdecode(worktree))

@@ -70,6 +70,7 @@ class Ledger:
         self.faults: tuple[Finding, ...] = ()
         self.findings: list[Finding] = []
         self.pending: tuple[Event, ...] = ()
+        self._last: tuple[Oid, list[tuple[str, str, str, str, str, bytes]], View, ingest.Ingested] | None = None
 
     # ── reading ──────────────────────────────────────────────────────────────────────────
     def tip(self) -> Oid:
@@ -96,8 +97,12 @@ class Ledger:
             before, tip = tip, self.tip()
             if before == tip:  # else a commit may have taken some of these lines with it
                 break
-        view = transaction.view_at(self.desk, tip)
-        return view, transaction.fold_pending(self.desk, view, entries), faults
+        # A command asks several times, and what is in the log is read and redacted for each of its lines.
+        lines = [(one.id, one.at, one.client, one.event, one.worktree, one.payload) for one in entries]
+        if self._last is None or self._last[:2] != (tip, lines):
+            view = transaction.view_at(self.desk, tip)
+            self._last = (tip, lines, view, transaction.fold_pending(self.desk, view, entries))
+        return self._last[2].fork(), self._last[3], faults
 
     def position(self, *, fingerprint: bool = True, place: GitDir | None = None) -> Position:
         """Where the work tree stands now, or the one at `place`."""

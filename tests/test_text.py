@@ -112,6 +112,15 @@ def test_inline_text_is_shown_as_it_is_written(text: str, markdown: str):
     assert inline(text) == markdown
 
 
+@given(
+    st.lists(st.sampled_from(["a ", "\r\n", "\n" * 90, "\u200b", "e\u0301", "\ufe0f", "x" * 40])), st.integers(1, 30)
+)
+def test_a_cut_line_is_the_same_however_much_follows(parts: list[str], limit: int):
+    text = "".join(parts)
+    flat = line(text)
+    assert line(text, limit) == (line(flat, limit) if len(flat) > limit else flat)
+
+
 @given(ANYTHING)
 def test_inline_text_is_one_line_without_html_and_pings_nobody(text: str):
     shown = inline(text)

@@ -48,7 +48,7 @@ def visible(text: str) -> str:
 
 def line(text: str, limit: int | None = None) -> str:
     """`text` visible, on one line: any white space, line ends too, is one space; cut to `limit` characters with `…`."""
-    flat = " ".join(visible(text).split())
+    flat = _flat(text, limit)
     if limit is None or len(flat) <= limit:
         return flat
     at = max(0, limit - 1)
@@ -58,6 +58,17 @@ def line(text: str, limit: int | None = None) -> str:
     if opened >= 0 and "}" not in flat[opened:at]:
         at = opened
     return flat[:at].rstrip() + "…"
+
+
+def _flat(text: str, limit: int | None) -> str:
+    # Of a long text no more is looked at than is shown; what a cut through `\r\n` makes of it lies behind that.
+    size = 4 * (limit or 0) + 64
+    while limit is not None and size < len(text):
+        flat = " ".join(visible(text[:size]).split())
+        if len(flat) > limit + 8:
+            return flat
+        size *= 4
+    return " ".join(visible(text).split())
 
 
 @lru_cache(maxsize=512)  # documents of one task say the same goal, criteria and paths again and again
