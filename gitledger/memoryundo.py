@@ -51,6 +51,11 @@ def undo(ledger: Ledger, text: str) -> Applied:
     now = _mapped(pieces, after, loaded.text)
     if now is None:
         raise NotAllowed(f"{told.name} cannot be undone: {_in_the_way(ledger, view, told, pieces, after, loaded)}")
+    if (row := _there_again(before, pieces, after, loaded.text)) is not None:
+        raise NotAllowed(
+            f"{told.name} cannot be undone: lines that it took away stand in the file again, at line {row + 1}; "
+            "take them out there, or put the others back by hand"
+        )
     back = tuple(
         Edit(n, "undo", f"{told.name} undone: {piece.edit.reason}"[:200], low, high - low, put)
         for n, (piece, (low, high)) in enumerate(zip(pieces, now, strict=True), 1)
@@ -132,6 +137,22 @@ def _mapped(pieces: list[_Piece], old: Lines, new: Lines) -> list[Span] | None:
                     shift += (j2 - j1) - (i2 - i1)
         found.append((low + shift, high + shift))
     return found
+
+
+def _there_again(before: Lines, pieces: list[_Piece], old: Lines, new: Lines) -> int | None:
+    """Where in `new` the lines that a piece lacks stand again, put beside it since `old`; None where none do."""
+    hunks = _hunks(old.lines, new.lines)
+    for piece in pieces:
+        gone = before.lines[piece.edit.first : piece.edit.first + piece.edit.lines]
+        low, high = piece.span
+        for i1, i2, j1, j2 in hunks:
+            # Where what came is like what stands beside it, its place in the difference is off by as much.
+            if i1 > high + len(gone) or i2 < low - len(gone) or j1 == j2:
+                continue
+            for row in range(max(j1 - len(gone) + 1, 0), j2):
+                if gone and new.lines[row : row + len(gone)] == gone and any(line.strip() for line in gone):
+                    return row
+    return None
 
 
 def _hunks(old: tuple[str, ...], new: tuple[str, ...]) -> list[tuple[int, int, int, int]]:

@@ -467,6 +467,33 @@ def test_an_undo_says_where_something_else_stands_in_the_way(book: Ledger, file:
     assert "- fact five" in file.read_text()
 
 
+@pytest.mark.parametrize("gone", [(1,), (5,), (5, 6), (40,)])
+def test_an_undo_puts_nothing_beside_the_same_lines_that_somebody_put_back(
+    book: Ledger, file: Path, gone: tuple[int, ...]
+) -> None:
+    text = TEXT.replace("\n", "\n\n")
+    block = "\n\n".join(fact(n) for n in gone)
+    file.write_text(text)
+    apply(book, change(block), change(fact(20)))
+    left = file.read_text()
+    for theirs in (text, f"{text}- and more\n", left.replace("\n\n\n", f"\n\n{fact(20)}\n\n")):
+        file.write_text(theirs)
+        tip = book.tip()
+        with pytest.raises(NotAllowed, match="lines that it took away stand in the file again, at line"):
+            memoryundo.undo(book, "M-0001")
+        assert (file.read_text(), book.tip(), left_over(book, file)) == (theirs, tip, [])
+    file.write_text(left)
+    memoryundo.undo(book, "M-0001")
+    assert file.read_text() == text
+
+
+def test_an_undo_minds_no_like_line_far_from_its_place(book: Ledger, file: Path) -> None:
+    apply(book, change(fact(5)))
+    file.write_text(f"{file.read_text()}\n# Elsewhere\n\n{fact(5)}\n")
+    memoryundo.undo(book, "M-0001")
+    assert file.read_text() == f"{TEXT}\n# Elsewhere\n\n{fact(5)}\n"
+
+
 def test_an_undo_can_be_undone_and_is_refused_twice(book: Ledger, file: Path) -> None:
     apply(book, change(fact(5)))
     memoryundo.undo(book, "M-0001")
