@@ -26,12 +26,13 @@ DEFAULT = ("claude-code", "codex", "gemini", "opencode", "pi")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A pinned npm package and the program in it."""
+    """A pinned package and the program in it; `source` is npm, or pip for a virtual environment of its own."""
 
     name: str
     package: str
     version: str
     program: str
+    source: str = "npm"
 
     @property
     def folder(self) -> Path:
@@ -41,7 +42,7 @@ class Package:
     @property
     def path(self) -> Path:
         """The program."""
-        return self.folder / "node_modules" / ".bin" / self.program
+        return self.folder / (f"bin/{self.program}" if self.source == "pip" else f"node_modules/.bin/{self.program}")
 
     @property
     def reason(self) -> Path:
@@ -75,26 +76,15 @@ def install(package: Package) -> str:
     scratch = package.folder.with_name(f"{package.folder.name}.{os.getpid()}")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
-    (scratch / "package.json").write_text("{}", encoding="utf-8")
-    words = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", f"{package.package}@{package.version}"]
-    newer = node()
-    path = os.pathsep.join([*([str(newer)] if newer else []), os.environ.get("PATH", os.defpath)])
-    why = ""
-    try:
-        done = subprocess.run(
-            words,
-            cwd=scratch,
-            env={**os.environ, "PATH": path},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        if done.returncode:
-            why = " ".join(done.stderr.split())[:300] or f"npm exited {done.returncode}"
-    except (OSError, subprocess.TimeoutExpired) as e:
-        why = f"npm: {e}"
+    if package.source == "pip":
+        # Only Python itself is run of it: the scripts in its bin name the folder in which they were made.
+        pip = ["bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        steps = [[sys.executable, "-m", "venv", "."], [*pip, f"{package.package}=={package.version}"]]
+    else:
+        (scratch / "package.json").write_text("{}", encoding="utf-8")
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
+        steps = [[*npm, f"{package.package}@{package.version}"]]
+    why = next((why for step in steps if (why := _run(step, scratch, package.source))), "")
     if not why:
         shutil.rmtree(package.folder, ignore_errors=True)
         scratch.rename(package.folder)
@@ -107,13 +97,36 @@ def install(package: Package) -> str:
     return why
 
 
+def _run(words: list[str], folder: Path, what: str) -> str:
+    # "" where it succeeded, else why not.
+    newer = node()
+    path = os.pathsep.join([*([str(newer)] if newer else []), os.environ.get("PATH", os.defpath)])
+    try:
+        done = subprocess.run(
+            words,
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return f"{what}: {e}"
+    if not done.returncode:
+        return ""
+    said = [line for line in done.stderr.splitlines() if not line.startswith("WARNING:")]  # pip says much besides
+    return " ".join(" ".join(said).split())[:300] or f"{what} exited {done.returncode}"
+
+
 def missing(name: str) -> str:
     """Why a client cannot run here; "" where it can."""
     package = PACKAGES[name]
     if not package.path.exists():
         why = package.reason.read_text(encoding="utf-8") if package.reason.exists() else "run ./dev clients " + name
         return f"{name} {package.version} is not installed: {why}"
-    return "" if node() else f"no Node {NODE} or newer, which {name} needs"
+    return "" if package.source == "pip" or node() else f"no Node {NODE} or newer, which {name} needs"
 
 
 def main(names: list[str]) -> int:
@@ -123,7 +136,8 @@ def main(names: list[str]) -> int:
     if unknown := [name for name in wanted if name not in clients]:
         print(f"no client {', '.join(unknown)}; there are {', '.join(clients)}, and all", file=sys.stderr)
         return 2
-    for name in [*([] if node() else ["node"]), *wanted]:
+    needed = not node() and any(PACKAGES[name].source == "npm" for name in wanted)
+    for name in [*(["node"] if needed else []), *wanted]:
         package = PACKAGES[name]
         known = package.path.exists()
         if not known:

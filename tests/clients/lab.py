@@ -23,6 +23,7 @@ from tests.process.program import Ran
 from tests.sealed import Repo, sealed_environment
 
 ROOT = Path(__file__).parent.parent.parent
+USUAL = ("/usr/local/bin", "/usr/bin", "/bin")
 PATIENCE = 300.0
 """Seconds that a client may take for one run, on a slow machine too."""
 NEXT = "Write discount() so that NEXT-MARK holds"
@@ -137,13 +138,12 @@ def kill(child: subprocess.Popen[str]) -> None:
 def build(folder: Path, home: Path, repo: Repo, server: Server) -> Lab:
     """A lab in `folder` without a ledger yet; gitledger is the one of this checkout."""
     node = install.node()
-    assert node is not None
     lab = Lab(folder, home, repo, server, sealed_environment(home, {}))
     lab.bin.mkdir()
     (folder / "tmp").mkdir()
     lab.env.update(
         {
-            "PATH": os.pathsep.join([str(lab.bin), str(node), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join([str(lab.bin), *([str(node)] if node else []), *USUAL]),
             "TMPDIR": str(folder / "tmp"),
             "TERM": "dumb",
             "SHELL": "/bin/bash",

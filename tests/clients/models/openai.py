@@ -113,13 +113,15 @@ class OpenAI(Handler):
         said = [m for m in messages if m.get("role") == "user"]
         last = texts(said[-1].get("content")) if said else ""
         system = "\n".join(texts(m.get("content")) for m in messages if m.get("role") in ("system", "developer"))
-        kind = _kind_of_chat(last, system, bare=not body.get("tools"))
+        scripted = self.server.script.call(body)
+        kind = "turn" if scripted else _kind_of_chat(last, system, bare=not body.get("tools"))
         if not self.keep(kind, body):
             return self.send_json({"error": {"message": "no more", "type": "server_error"}}, 503)
         offered = {t["function"]["name"]: t["function"].get("parameters") for t in body.get("tools") or []}
-        call = _shell(offered, self.server.script.tool)
+        called = CALL in last and messages[-1].get("role") != "tool"
+        call = scripted or (_shell(offered, self.server.script.tool) if called else None)
         message: dict[str, Any]
-        if kind == "turn" and CALL in last and messages[-1].get("role") != "tool" and call:
+        if kind == "turn" and call:
             function = {"name": call[0], "arguments": json.dumps(call[1])}
             tool = {"index": 0, "id": _id("call"), "type": "function", "function": function}
             message = {"role": "assistant", "content": None, "tool_calls": [tool]}

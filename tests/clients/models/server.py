@@ -48,6 +48,8 @@ class Script:
     """Requests after which every answer is 503: a bound for clients that loop."""
     reply: Callable[[str], str] = field(default=lambda _: REPLY)
     """What a turn is answered with, from all the texts that the model would read."""
+    call: Callable[[Any], tuple[str, dict[str, Any]] | None] = field(default=lambda _: None)
+    """The tool that a chat's body is answered with, and its arguments; None where it is answered as any other."""
     look: Callable[[], str] = field(default=lambda: "")
     """Called at each request, before it is answered."""
     hang: threading.Event = field(default_factory=threading.Event)

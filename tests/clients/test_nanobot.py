@@ -1,0 +1,269 @@
+"""nanobot and gitledger on one memory file: its Dream job as its own program runs it, and nothing is lost by either.
+
+The Dream is asked for by `/dream` in the real `nanobot agent`, the command of the job that its gateway starts by the
+clock; a model on loopback answers with calls of its file tools. nanobot writes in place, whenever it likes, unlocked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from tests.clients import install, lab
+from tests.clients.lab import ROOT, Lab, kill, program, put_gitledger, put_program
+from tests.clients.models.openai import OpenAI
+from tests.clients.models.server import serving
+from tests.clients.test_memory import TEXT, proposal
+from tests.process.program import Ran
+from tests.sealed import Repo
+
+Call: TypeAlias = tuple[str, dict[str, Any]]
+NAME = "memory/MEMORY.md"
+OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1", "PYTHONUNBUFFERED": "1"}
+"""It asks the internet for a table of tokens, and goes on without."""
+READ: Call = ("read_file", {"path": NAME})
+LATE = """
+import pathlib, time
+from gitledger import memoryfile
+real = memoryfile.exchange
+def exchange(one, other):
+    memoryfile.exchange = real
+    pathlib.Path({at!r}).touch()
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.02)
+    return real(one, other)
+memoryfile.exchange = exchange
+"""
+"""The file was compared, and is exchanged in the next moment, which lasts until the test says so."""
+
+
+def fact(n: int) -> str:
+    return f"- fact number {n} of this file"
+
+
+def without(n: int, text: str = TEXT) -> str:
+    return text.replace(f"{fact(n)}\n", "")
+
+
+def edit(old: str, new: str) -> Call:
+    return ("edit_file", {"path": NAME, "old_text": old, "new_text": new})
+
+
+def write(text: str) -> Call:
+    return ("write_file", {"path": NAME, "content": text})
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Between what a Dream read and what it writes: `reached` once it is there, `over` once it may go on."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Bot:
+    """The real program at its prompt, in a repository that is its workspace."""
+
+    lab: Lab
+    child: subprocess.Popen[str]
+    said: Path
+
+    @property
+    def file(self) -> Path:
+        """The memory file of both."""
+        return self.lab.repo.path / NAME
+
+    def dreams(self) -> list[str]:
+        """How each Dream so far ended, as it tells its person."""
+        return re.findall(r"Dream (?:completed|did not|failed)[^\n]*", self.said.read_text(errors="replace"))
+
+    def begin(self, *calls: Call, pause: Pause | None = None) -> None:
+        """Begin a Dream with something to think about, whose model makes these calls, and pauses before the last."""
+
+        def call(body: Any) -> Call | None:
+            made = sum(message.get("role") == "tool" for message in body["messages"])
+            if made == len(calls) - 1 and pause is not None:
+                pause.reached.set()
+                pause.over.wait(lab.PATIENCE)
+            return calls[made] if made < len(calls) else None
+
+        self.lab.server.script.call = call
+        history = self.file.with_name("history.jsonl")
+        cursor = len(history.read_text().splitlines()) + 1 if history.exists() else 1
+        with history.open("a") as f:
+            told = {"cursor": cursor, "timestamp": "2026-11-30 10:00", "content": "[durable] Ada drinks tea"}
+            f.write(json.dumps(told) + "\n")
+        self.say("/dream")
+
+    def end(self, n: int) -> None:
+        """Wait until the `n`th Dream is over; it must have gone well, and changed the file."""
+        self.lab.wait_for(f"the end of Dream {n}", lambda: len(self.dreams()) >= n, self.child)
+        assert re.match(r"Dream completed in [\d.]+s\. \(commit ", self.dreams()[n - 1]), self.said.read_text()
+
+    def say(self, line: str) -> None:
+        """Type a line."""
+        assert self.child.stdin is not None
+        self.child.stdin.write(line + "\r")
+        self.child.stdin.flush()
+
+
+@pytest.fixture
+def ours(request: pytest.FixtureRequest, tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
+    """A repository with a ledger and a memory file, which is nanobot's workspace; its model is ours."""
+    if not {"nanobot", "all"} & set(request.config.getoption("--client")):
+        pytest.skip("nanobot is run where it is named: ./dev clients nanobot, or ./dev clients all")
+    if why := install.missing("nanobot"):
+        pytest.skip(why)
+    with serving(OpenAI) as server:
+        built = lab.build(tmp_path, home, repo, server)
+        built.env.update(OFFLINE)
+        (repo.path / "memory").mkdir()
+        (repo.path / NAME).write_text(TEXT)
+        config = {
+            "providers": {"custom": {"apiKey": "none", "apiBase": f"{server.url}/v1"}},
+            "agents": {"defaults": {"workspace": str(repo.path), "provider": "custom", "model": "fake-model"}},
+            "modelPresets": {"tidy": {"model": "tidy-model", "provider": "custom"}},
+        }
+        (home / ".nanobot").mkdir()
+        (home / ".nanobot" / "config.json").write_text(json.dumps(config))
+        built.ledger("init", "--project", "Shop")
+        yield built
+
+
+@pytest.fixture
+def bot(ours: Lab) -> Iterator[Bot]:
+    said = ours.folder / "said"
+    words = [str(install.PACKAGES["nanobot"].path), "-m", "nanobot", "agent", "--classic"]
+    script = 'said=$1; shift; exec "$@" >"$said" 2>&1'
+    child = ours.start(["sh", "-c", script, "sh", str(said), *words], stdin=subprocess.PIPE)
+    try:
+        ours.wait_for("its prompt", lambda: said.exists() and "Interactive mode" in said.read_text(), child)
+        yield Bot(ours, child, said)
+    finally:
+        kill(child)
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def propose(bot: Bot, *original: str) -> None:
+    """Have a proposal that these blocks go wait for its person."""
+    sha256 = hashlib.sha256(bot.file.read_bytes()).hexdigest()
+    changes = [{"kind": "ephemeral", "original": [block], "reason": "it was of a day"} for block in original]
+    (bot.lab.folder / "changes.json").write_text(json.dumps({"source_sha256": sha256, "changes": changes}))
+    bot.lab.ledger("memory", "propose", "--from", str(bot.lab.folder / "changes.json"))
+
+
+def gitledger(bot: Bot, *words: str) -> Ran:
+    return bot.lab.run([bot.lab.bin / "gitledger", *words])
+
+
+def refused(bot: Bot, ran: Ran, why: str, tip: str, wanted: str) -> None:
+    """See that nothing was done, and that what the Dream wrote stands."""
+    assert ran.status != 0, ran.out
+    assert why in ran.err
+    assert bot.file.read_text() == wanted
+    assert bot.lab.tip() == tip
+    whole(bot)
+
+
+def whole(bot: Bot) -> None:
+    """See that nothing of gitledger's waits beside the file, and that the ledger is sound beside nanobot's commits."""
+    assert [path.name for path in bot.file.parent.iterdir() if "MEMORY" in path.name or "gitledger" in path.name] == [
+        bot.file.name
+    ]
+    bot.lab.ledger("verify")
+    assert "dream: manual run" in bot.lab.repo.git("log", "--format=%s")
+
+
+def test_a_dream_between_a_proposal_and_its_application_stands(bot: Bot) -> None:
+    propose(bot, fact(4))
+    bot.begin(READ, edit(fact(7), "- fact number 7, and Ada drinks tea"))
+    bot.end(1)
+    dreamt = TEXT.replace(fact(7), "- fact number 7, and Ada drinks tea")
+    refused(bot, gitledger(bot, "memory", "apply"), "source_sha256", bot.lab.tip(), dreamt)
+
+
+@pytest.mark.parametrize("how", ["an edit", "the whole file"])
+def test_a_dream_in_the_moment_of_the_exchange_stands(bot: Bot, how: str) -> None:
+    propose(bot, fact(4))
+    tip = bot.lab.tip()
+    at, go, late = (bot.lab.folder / name for name in ("at", "go", "late.py"))
+    late.write_text(LATE.format(at=str(at), go=str(go)))
+    put_program(bot.lab, program(f"exec(open({str(late)!r}).read())"))
+    child = bot.lab.start([bot.lab.bin / "gitledger", "memory", "apply"])
+    with bot.lab.patience(child):
+        bot.lab.wait_for("the moment of the exchange", at.exists, child)
+        dreamt = TEXT.replace(fact(7), "- fact number 7, and Ada drinks tea")
+        bot.begin(READ, edit(fact(7), "- fact number 7, and Ada drinks tea") if how == "an edit" else write(dreamt))
+        bot.end(1)
+        go.touch()
+        out, err = child.communicate()
+    put_gitledger(bot.lab)
+    refused(bot, Ran(child.returncode, out, err), "was changed by somebody else meanwhile", tip, dreamt)
+
+
+def test_a_dream_goes_on_from_the_changed_file_and_the_undo_puts_back_what_it_left_room_for(bot: Bot) -> None:
+    propose(bot, fact(4))
+    bot.lab.ledger("memory", "apply")
+    bot.begin(READ, edit(fact(7), "- fact number 7, and Ada drinks tea"))
+    bot.end(1)
+    seen = [request.text for request in bot.lab.server.requests if "You are running Dream" in request.text]
+    assert fact(5) in seen[-1]
+    assert fact(4) not in seen[-1]
+    tea = TEXT.replace(fact(7), "- fact number 7, and Ada drinks tea")
+    assert bot.file.read_text() == without(4, tea)
+    bot.lab.ledger("memory", "undo", "M-0001")
+    assert bot.file.read_text() == tea
+    # The next one has the lines around rewritten: there is no place left to put anything back.
+    propose(bot, fact(2))
+    bot.lab.ledger("memory", "apply")
+    short = "# Memory\n\n- of ten facts, some; and Ada drinks tea\n"
+    bot.begin(READ, write(short))
+    bot.end(2)
+    refused(bot, gitledger(bot, "memory", "undo", "M-0003"), "by something else than gitledger", bot.lab.tip(), short)
+    shown = bot.lab.ledger("show", "M-0003")
+    assert fact(2) in shown
+
+
+def test_a_dream_that_read_before_the_change_and_writes_after_it_loses_nobody_a_byte(bot: Bot) -> None:
+    propose(bot, fact(4))
+    pause = Pause()
+    stale = TEXT + "- Ada drinks tea\n"
+    bot.begin(READ, write(stale), pause=pause)
+    bot.lab.wait_for("its reading", pause.reached.is_set, bot.child)
+    bot.lab.ledger("memory", "apply")
+    assert bot.file.read_text() == without(4)
+    pause.over.set()
+    bot.end(1)
+    # It wrote all that it had read, and so took the change back: that is said, and nothing is put in twice.
+    assert bot.file.read_text() == stale
+    tip = bot.lab.tip()
+    refused(bot, gitledger(bot, "memory", "undo", "M-0001"), "stand in the file again, at line 6", tip, stale)
+    propose(bot, fact(4))
+    bot.lab.ledger("memory", "apply")
+    assert bot.file.read_text() == without(4, stale)
+    whole(bot)
+
+
+def test_it_proposes_by_its_model_preset_what_is_compacted(ours: Lab) -> None:
+    script = ROOT / "docs" / "examples" / "proposers" / "nanobot_propose.py"
+    words = json.dumps([str(install.PACKAGES["nanobot"].path), str(script), "tidy"])
+    ours.ledger("config", "set", "proposer.command", words)
+    ours.server.script.reply = proposal
+    ran = ours.run([ours.bin / "gitledger", "memory", "compact"])
+    assert ran.status == 0, ran.err
+    assert "1. ephemeral, line 6: it was of a day" in ran.out
+    assert (ours.repo.path / NAME).read_text() == without(4)
+    asked = [one for one in ours.server.requests if "You are asked which lines of an agent's memory" in one.text]
+    assert [one.body["model"] for one in asked] == ["tidy-model"] * 2
