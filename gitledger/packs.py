@@ -20,6 +20,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from gitledger import gitcli, gitdir, store
 from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError
@@ -111,6 +112,7 @@ def combine(common: str, algorithm: str) -> None:
     """
     folder = os.path.join(common, "objects", "pack")
     try:
+        mend(common)
         if len(_ours(folder)) < LIMIT:
             return
         fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -127,6 +129,40 @@ def combine(common: str, algorithm: str) -> None:
             os.close(fd)
     except (LedgerError, OSError):
         pass  # a checkpoint does not fail for this; the next one tries again
+
+
+def mend(common: str) -> bool:
+    """Remove a multi-pack-index that names a pack that is gone, and say whether it did.
+
+    One that git begins while `combine` removes packs can be finished just after. Where it names the combined pack too,
+    git looks for an object in the pack that is gone and nowhere else; without it, it reads each pack's own index.
+    """
+    folder = os.path.join(common, "objects", "pack")
+    path = os.path.join(folder, _MULTI)
+    if not os.path.lexists(path):
+        return False
+    try:
+        names = _named(path)
+    except (OSError, ValueError, struct.error):
+        return False  # gone meanwhile, or of a form that git has to judge
+    if all(os.path.exists(os.path.join(folder, f"{name.removesuffix('.idx')}.pack")) for name in names):
+        return False
+    _unlink(path)
+    return True
+
+
+def _named(path: str) -> list[str]:
+    """The packs that a multi-pack-index names, by their indexes; ValueError where it is none of version 1."""
+    with open(path, "rb") as f:
+        signature, version, _, chunks, _, _ = struct.unpack(">4sBBBBI", f.read(12))
+        if signature != b"MIDX" or version != 1:
+            raise ValueError(f"{path} is no multi-pack-index that is known here")
+        table = [struct.unpack(">4sQ", f.read(12)) for _ in range(chunks + 1)]
+        for (name, start), (_, end) in pairwise(table):
+            if name == b"PNAM":
+                f.seek(start)
+                return [os.fsdecode(one) for one in f.read(min(end - start, BIG)).split(b"\0") if one]
+    raise ValueError(f"{path} names no packs")
 
 
 def _tidy(common: str, folder: str, algorithm: str) -> None:

@@ -83,6 +83,9 @@ class PlumbingStore:
         if found is None:
             store.check_oids([oid], self.algorithm)
             found = self._child().contents(oid)
+            if found is None and packs.mend(self.common):
+                self.close()
+                found = self._child().contents(oid)
             if found is None:
                 raise store.object_is_missing(oid, self.common)
             if found.kind != "blob":
@@ -122,6 +125,9 @@ class PlumbingStore:
             except MissingObject:
                 # Only where a partial clone lacks one of them and git is old; asked one by one, the others answer.
                 found += [None] if len(some) == 1 else [row for name in some for row in self._info([name])]
+        if None in found and packs.mend(self.common):
+            self.close()
+            return self._info(names)
         return found
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────

@@ -113,6 +113,8 @@ class Play(Machines):
                 assert (told.status, told.err) == (0, ""), told
             self.project.missing = True
         else:
+            # Else the checkpoint behind the turn before may hold all there is, and is the one that is named.
+            agent.clone.ledger("note", "The context is nearly full")
             for _ in range(2 if kind == "twice" else 1):
                 told = agent.says("compact")
                 assert told.status == 0, told

@@ -170,7 +170,33 @@ def test_git_at_work_all_the_while_takes_nothing_and_combining_goes_on(
         stop.touch()
         loop.wait(60)
     assert len(kept(repo)) <= FEW
+    # Git cannot see through a multi-pack-index that was begun as packs went; whoever reads or writes the ledger does.
+    packs.mend(str(repo.path / ".git"))
+    again = PlumbingStore(str(repo.path / ".git"), REF)
+    assert [oid for oid, _ in store.history(again, tips[-1])] == tips[::-1]
+    again.close()
     assert_all_there(repo, tips[-1], count)
+
+
+def test_a_multi_pack_index_that_names_packs_that_are_gone_hides_nothing(ledger: PlumbingStore, repo: Repo) -> None:
+    tips = grow(ledger, FEW)
+    old = {path.name: path.read_bytes() for path in folder(repo).iterdir() if path.suffix in (".idx", ".pack")}
+    tips += grow(ledger, 1, tips[-1])  # combines them, and they go
+    for name, data in old.items():
+        (folder(repo) / name).write_bytes(data)
+    repo.git("multi-pack-index", "write")  # as one that saw both
+    assert not packs.mend(str(repo.path / ".git")), "all that it names is there"
+    for name in old:
+        (folder(repo) / name).unlink()
+    with pytest.raises(AssertionError, match=r"Could not read|bad object|missing"):
+        repo.git("rev-list", "--objects", tips[-1])
+    again = PlumbingStore(str(repo.path / ".git"), REF)
+    assert again.absent(tips) == ()
+    assert [oid for oid, _ in store.history(again, tips[-1])] == tips[::-1]
+    again.close()
+    assert_all_there(repo, tips[-1], FEW + 1)
+    (folder(repo) / "multi-pack-index").write_bytes(b"MIDX of another time")
+    assert not packs.mend(str(repo.path / ".git")), "what is not known is git's to judge"
 
 
 # ── combined ─────────────────────────────────────────────────────────────────────────────────
