@@ -135,6 +135,8 @@ def _hooks(ledger: Ledger) -> Iterator[Check]:
         if all(row.state == "absent" for row in rows):
             continue
         found = True
+        for what, way in install.faults(at, os.environ):
+            yield Check("hooks", "warning", f"{name}: {what}", way)
         wrong = [row.theirs for row in rows if row.state != "installed"]
         silent = [row.theirs for row in rows if not fired.get((at.client.name, row.ours))]
         last = max((fired.get((at.client.name, row.ours), "") for row in rows), default="")

@@ -9,7 +9,8 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from importlib import import_module
+from typing import Literal, Protocol, TypeAlias, cast
 
 from gitledger import gitdir, settingsfile, shims, signing, splice, wiring
 from gitledger.errors import BadData
@@ -37,12 +38,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done at a place; `missing` and `old` are the client's events that were not there, or not as now."""
+    """What was done at a place; `missing` and `old` are the client's events that were not there, or not as now.
+
+    `notes` are lines that a person is told besides.
+    """
 
     place: Place
     done: Done
     missing: tuple[str, ...] = ()
     old: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,37 @@ class Wired:
     command: str = ""
 
 
+class Setup(Protocol):
+    """What the module of a client has whose hooks are more than one settings file: `Client.setup` names it.
+
+    Each of its functions holds what the one of the same name here does. A receipt at `Place.receipt` is its own, in a
+    form of its own.
+    """
+
+    def wired(self, at: Place) -> list[Wired]: ...
+
+    def install(self, at: Place, *, instead: bool = False) -> Outcome:
+        """As `install`; `instead` of another program's that holds a place which only one can have."""
+
+    def uninstall(self, at: Place) -> Outcome: ...
+
+    def to_paste(self, client: Client) -> str: ...
+
+    def faults(self, at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]: ...
+
+    def attempts(self, at: Place, folder: str, environ: Mapping[str, str]) -> list[tuple[str, bool, str]]:
+        """What can be tried besides the commands of `wired`, as (what, whether it went well, what came of it)."""
+
+
+def setup(client: Client) -> Setup | None:
+    """The module that puts a client in, None where that is one settings file, and done here."""
+    return cast("Setup", import_module(client.setup)) if client.setup else None
+
+
 # ── which places there are ───────────────────────────────────────────────────────────────────
 def place(client: Client, scope: Scope, found: GitDir | None, environ: Mapping[str, str]) -> Place | None:
-    """Where a client's settings are in a scope; None where there is no such place: no work tree, no home."""
-    if scope == "project" and (found is None or not found.top):
+    """Where a client's settings are in a scope; None where there is no such place: no work tree, no home, no scope."""
+    if scope not in client.scopes or (scope == "project" and (found is None or not found.top)):
         return None
     path = client.path(scope, found.top if found else "", environ)
     if not path:
@@ -85,7 +117,7 @@ def is_used(client: Client, found: GitDir | None, environ: Mapping[str, str]) ->
     """True where something tells that a client is used here: its program, or a folder of its settings."""
     if any(shutil.which(program, path=environ.get("PATH")) for program in client.programs):
         return True
-    project = found and os.path.join(found.top, client.project.split("/")[0])
+    project = found and client.project and os.path.join(found.top, client.project.split("/")[0])
     user = client.path("user", "", environ)
     base = os.path.dirname(user) if not client.own else os.path.dirname(os.path.dirname(user))
     shared = client.project.startswith(".github/")  # every second repository has that folder
@@ -95,7 +127,14 @@ def is_used(client: Client, found: GitDir | None, environ: Mapping[str, str]) ->
 # ── looking ──────────────────────────────────────────────────────────────────────────────────
 def wired(at: Place) -> list[Wired]:
     """Each event that is wired, or should be; raise BadData for settings that cannot be read."""
-    return _wired(at, _read(at))
+    its = setup(at.client)
+    return its.wired(at) if its else _wired(at, _read(at))
+
+
+def faults(at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """What is wrong at a place besides the state of its events: each what it is, and how it is mended."""
+    its = setup(at.client)
+    return its.faults(at, environ) if its else []
 
 
 def _wired(at: Place, text: str | None) -> list[Wired]:
@@ -147,11 +186,14 @@ def _commands(value: Json) -> Iterator[str]:
 
 
 # ── putting in, taking out ───────────────────────────────────────────────────────────────────
-def install(at: Place) -> Outcome:
+def install(at: Place, *, instead: bool = False) -> Outcome:
     """Wire every event of a client at a place; nothing is written where all is there as it should be.
 
-    Raises BadData for settings that cannot be read or are of another shape, and CannotWrite; all is then as it was.
+    Raises BadData for settings that cannot be read or are of another shape, Missing where another program's holds a
+    place which only one can have, unless it is to be ours `instead`, and CannotWrite; all is then as it was.
     """
+    if its := setup(at.client):
+        return its.install(at, instead=instead)
     before = _read(at)
     rows = _wired(at, before)
     missing = tuple(row.theirs for row in rows if row.state == "absent")
@@ -186,6 +228,8 @@ def uninstall(at: Place) -> Outcome:
 
     Raises as `install` does.
     """
+    if its := setup(at.client):
+        return its.uninstall(at)
     before = _read(at)
     receipt = settingsfile.load(at.receipt)
     if before is None:
@@ -210,6 +254,8 @@ def uninstall(at: Place) -> Outcome:
 
 def to_paste(client: Client) -> str:
     """What a person puts into settings that were left alone."""
+    if its := setup(client):
+        return its.to_paste(client)
     if client.shape == "plugin":
         return _sealed(client.plugin())
     return splice.fresh(client.settings())

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gitledger.install import Wired
+from gitledger import install
+from gitledger.install import Place, Wired
 
 VARIABLE = "GITLEDGER_PROBE"
 HEARD = "gitledger heard"
@@ -26,6 +27,19 @@ class Tried:
     row: Wired
     ok: bool
     said: str
+
+
+def attempts(
+    at: Place, rows: Sequence[Wired], folder: str, environ: Mapping[str, str]
+) -> Iterator[tuple[str, bool, str]]:
+    """Try each command at a place, and what else its client's own set-up can try: what, whether it went well, why."""
+    for row in rows:
+        if row.command:
+            tried = attempt(row, folder, environ)
+            yield row.theirs, tried.ok, tried.said
+    its = install.setup(at.client)
+    if its and any(row.state != "absent" for row in rows):
+        yield from its.attempts(at, folder, environ)
 
 
 def attempt(row: Wired, folder: str, environ: Mapping[str, str]) -> Tried:

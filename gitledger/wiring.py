@@ -16,8 +16,9 @@ from gitledger.model import Json
 from gitledger.shims import Refusal
 
 Scope: TypeAlias = Literal["project", "user"]
-Shape: TypeAlias = Literal["groups", "flat", "list", "plugin"]
-"""groups: `hooks.EVENT[].hooks[]`; flat: `hooks.EVENT[]`; list: `hooks[]`, each with its trigger; plugin: a program."""
+Shape: TypeAlias = Literal["groups", "flat", "list", "plugin", "module"]
+"""groups: `hooks.EVENT[].hooks[]`; flat: `hooks.EVENT[]`; list: `hooks[]`, each with its trigger; plugin: a program;
+module: more than one file, which `Client.setup` puts in."""
 
 TIMEOUTS: Mapping[str, int] = {
     "start": 30,
@@ -38,6 +39,7 @@ class Client:
     `project` is a path below the work tree's root, `user` one below `base` (an environment variable that names a
     folder) or else below the home folder's `home`. `events` pairs its events with ours. `programs` are what it is run
     by. `own` says that the file is ours alone, `below` that it is read where the client is started in a folder below.
+    `scopes` are those that it has; `setup` names the module (an `install.Setup`) of a client of shape "module".
     """
 
     name: str
@@ -58,6 +60,13 @@ class Client:
     own: bool = False
     below: bool = True
     top: tuple[tuple[str, Json], ...] = ()
+    scopes: tuple[Scope, ...] = ("project", "user")
+    setup: str = ""
+
+    def scope(self, user: bool) -> Scope:
+        """The scope that is meant: the one that was asked for, or the only one that there is."""
+        asked: Scope = "user" if user else "project"
+        return asked if asked in self.scopes else self.scopes[0]
 
     def path(self, scope: Scope, root: str, environ: Mapping[str, str]) -> str:
         """The file to write; "" where the user has no home folder. `root` is the work tree's."""

@@ -24,7 +24,7 @@ from tests.sealed import Repo
 from tests.test_hostile_commands import run
 from tests.test_splice import written
 
-JSON = [client for client in CLIENTS if client.shape != "plugin"]
+JSON = [client for client in CLIENTS if client.shape not in ("plugin", "module")]
 SHARED = [client for client in JSON if not client.own]
 PLUGINS = [client for client in CLIENTS if client.shape == "plugin"]
 
@@ -55,8 +55,10 @@ def put(place: Place, text: str | bytes) -> Path:
 
 
 # ── in and out ───────────────────────────────────────────────────────────────────────────────
-@pytest.mark.parametrize("scope", ["project", "user"])
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
+@pytest.mark.parametrize(
+    ("client", "scope"),
+    [pytest.param(client, scope, id=f"{client.name}-{scope}") for client in CLIENTS for scope in client.scopes],
+)
 def test_where_there_was_nothing_there_is_nothing_again(repo: Repo, home: Path, client: Client, scope: Scope) -> None:
     place = at(client, repo, scope)
     before = tree(repo.path, home)

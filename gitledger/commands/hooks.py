@@ -42,9 +42,16 @@ def command() -> None:
 @click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
 @click.option("--hook", "hooks", multiple=True, type=click.Choice(GIT_HOOKS), help="With --git: this hook too.")
 @click.option("--guidance", is_flag=True, help="How to work with the ledger, where the agent reads instructions, too.")
+@click.option("--replace", "instead", is_flag=True, help="In place of another program's, where only one can be.")
 @click.pass_context
 def install(
-    ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, hooks: tuple[str, ...], guidance: bool
+    ctx: click.Context,
+    names: tuple[str, ...],
+    user: bool,
+    git: bool,
+    hooks: tuple[str, ...],
+    guidance: bool,
+    instead: bool,
 ) -> int:
     """Put hooks in, or bring those of an older version up to date.
 
@@ -61,23 +68,32 @@ def install(
         if not names:
             return 0
     scope: wiring.Scope = "user" if user else "project"
-    if not user and (found is None or not found.top):
+    named = [BY_NAME[name] for name in names]
+    bare = found is None or not found.top
+    if bare and (not named or any(client.scope(user) == "project" for client in named)) and not user:
         raise NotARepository(f"{ctx.obj.path} is in no work tree; go into one, or say --user for your own settings")
-    chosen = [BY_NAME[name] for name in names] or [
-        client
-        for client in wiring.CLIENTS
-        if client.name not in wiring.DOCUMENTED and install.is_used(client, found, os.environ)
-    ]
+    used = [client for client in wiring.CLIENTS if not names and install.is_used(client, found, os.environ)]
+    chosen = named or [client for client in used if client.name not in wiring.DOCUMENTED and scope in client.scopes]
     if found and gitdir.ledgers(found.common):
         program.remember(found.common)
     if not chosen:
         raise Missing(f"no agent was found here; name one: --client {'|'.join(BY_NAME)}")
-    places = [at for client in chosen if (at := install.place(client, scope, found, os.environ))]
+    places = [at for client in chosen if (at := install.place(client, client.scope(user), found, os.environ))]
     if not places:
         raise Missing("there is no home folder to keep settings in; set HOME, or leave out --user")
-    done, status = _each(places, install.install)
+    done, status = _each(places, lambda at: install.install(at, instead=instead))
     for outcome in done:
         put(_told(outcome))
+        if outcome.place.scope != scope:
+            whose = "your own settings, for all repositories" if outcome.place.scope == "user" else "a project's"
+            put(f"{outcome.place.client.name}: these are {whose}, for it has no others")
+        for text in outcome.notes:
+            put(f"{outcome.place.client.name}: {text}")
+    for client in used:
+        if scope not in client.scopes:
+            put(
+                f"{client.title} is here too, and is put in by its name: gitledger hooks install --client {client.name}"
+            )
     if guidance:
         status = _guidance(((client, scope) for client in chosen), found, "install") or status
     for text in install.also(done, found, os.environ):
@@ -110,10 +126,12 @@ def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool)
     places = [
         at
         for at in install.places(found, os.environ)
-        if at.scope == scope and (at.client.name in names or (not names and os.path.lexists(at.path)))
+        if (at.client.name in names and at.scope == at.client.scope(user))
+        or (not names and at.scope == scope and os.path.lexists(at.path))
     ]
     done, status = _each(places, install.uninstall, paste=False)
     rows = [_told(outcome) for outcome in done if names or outcome.done != "absent"]
+    rows += [f"{outcome.place.client.name}: {text}" for outcome in done for text in outcome.notes]
     told: list[str] = []
     chosen = [BY_NAME[name] for name in names] or wiring.CLIENTS
     status = _guidance(((client, scope) for client in chosen), found, "uninstall", told) or status
@@ -150,6 +168,7 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
             continue
         codex = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
         rows += [(row, trial.trusted(row, codex), fired.get((at.client.name, row.ours), "")) for row in wired]
+        faults += [f"{at.client.name}: {what}; {mend}" for what, mend in install.faults(at, os.environ)]
     sheets = _sheets(found, names, faults)
     if as_json:
         put_json(
@@ -218,21 +237,16 @@ def test(ctx: click.Context, names: tuple[str, ...]) -> int:
 
     found = gitdir.find(ctx.obj.path)
     folder = found.top if found and found.top else os.path.abspath(ctx.obj.path)
-    rows = [
-        row
-        for at in install.places(found, os.environ)
-        if not names or at.client.name in names
-        for row in install.wired(at)
-        if row.command
-    ]
-    if not rows:
+    good, any_row = True, False
+    for at in install.places(found, os.environ):
+        if names and at.client.name not in names:
+            continue
+        for what, ok, said in trial.attempts(at, install.wired(at), folder, os.environ):
+            good, any_row = good and ok, True
+            head = f"{at.client.name:12} {at.scope:8} {line(what, 40):36}"
+            put(f"{head} {'ok' if ok else 'failed':7} {line(said, 200)}")
+    if not any_row:
         raise Missing("no hook is installed here; put them in: gitledger hooks install")
-    good = True
-    for row in rows:
-        tried = trial.attempt(row, folder, os.environ)
-        good = good and tried.ok
-        head = f"{row.place.client.name:12} {row.place.scope:8} {line(row.theirs, 40):36}"
-        put(f"{head} {'ok' if tried.ok else 'failed':7} {line(tried.said, 200)}")
     return 0 if good else 1
 
 
