@@ -358,6 +358,10 @@ def test_a_command_given_hostile_words_does_it_or_says_why_not_in_one_line(at_fr
     for words in WRITING:
         said = run(*(word.replace("{}", text) for word in words))
         assert_shown_safely(said)
+        if words == ("doctor",):  # of this machine: what is wrong stands in its answer, each thing with its way out
+            wrong = [row for row in said.out.splitlines() if row.startswith(("warning", "fault"))]
+            assert (said.status, [row for row in wrong if "; " not in row]) == (int(bool(wrong)), []), said.out
+            continue
         assert said.status == 0 or said.err, words
     assert run("checkpoint").status == 0
     for words in (("verify", "--full"), ("fsck",), ("rebuild", "--check")):
