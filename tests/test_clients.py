@@ -336,6 +336,8 @@ ANSWERS: dict[str, tuple[object, object]] = {
     "droid": (TEXT, ""),
     "opencode": (TEXT, TEXT),
     "pi": (TEXT, TEXT),
+    "hermes": (TEXT, TEXT),
+    "nanobot": (TEXT, TEXT),
     "kiro": (TEXT, ""),
     "cursor": ({"additional_context": TEXT}, ""),
 }
@@ -350,6 +352,8 @@ REFUSALS: dict[str, tuple[int, object, str]] = {
     "droid": (2, "", TEXT),
     "opencode": (2, "", TEXT),
     "pi": (2, "", TEXT),
+    "hermes": (2, "", TEXT),
+    "nanobot": (2, "", TEXT),
     "kiro": (2, "", TEXT),
     "cursor": (0, {"user_message": TEXT}, ""),
 }
