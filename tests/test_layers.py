@@ -6,6 +6,7 @@ The rules are functions over source text, so that each is also shown able to fai
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -379,6 +380,13 @@ SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})
 KNOWS_CLICK = frozenset({"cli", "commands"})
 EXPORTED = ("__version__", "open")
 """What `gitledger/__init__.py` itself offers; any other name imported from there is a module."""
+HOSTED = {"clients.embedded": "", "clients.hermes": "agent hermes_cli hermes_state", "clients.nanobot": "nanobot"}
+"""What runs within another program's process, with all its modules, and that program's own modules."""
+OUR_OWN = frozenset({"clients.hermes.adapter", "clients.nanobot.adapter"})
+"""Modules of those packages that only our own program loads."""
+LIGHT = frozenset({"capture", "clients", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "wal"})
+"""What else of ours they may import as they are loaded: none of these imports more than the standard library either."""
+HEAVY = frozenset({"click", "cryptography", "pydantic", "pygit2", "yaml"})
 PURE = 1
 """Up to this layer only the standard library and lower modules of ours are imported."""
 
@@ -428,6 +436,42 @@ def faults(module: str, source: str, known: frozenset[str]) -> list[str]:
             found += [f"{at}: {fault}" for fault in outward(module, here, name.partition(".")[0])]
     if group(module) not in SPEAKS:
         found += [f"{module}:{line}: {what}" for what, line in speech(source)]
+    return found
+
+
+def at_once(source: str) -> str:
+    """What of a module's source runs as it is loaded: without functions, and without what only a type checker reads."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "handlers", "finalbody"):
+            rows = getattr(node, name, None)
+            if isinstance(rows, list):
+                kept = [row for row in rows if not isinstance(row, ast.FunctionDef | ast.AsyncFunctionDef)]
+                if isinstance(node, ast.If) and name == "body" and "TYPE_CHECKING" in ast.unparse(node.test):
+                    kept = []
+                setattr(node, name, kept or ([ast.Pass()] if name == "body" else []))
+    return ast.unparse(tree)
+
+
+def host(module: str) -> frozenset[str] | None:
+    """What of others a module may import as it is loaded in another program's process; None for a module of our own."""
+    if module in OUR_OWN:
+        return None
+    names = next((names for head, names in HOSTED.items() if f"{module}.".startswith(f"{head}.")), None)
+    return None if names is None else frozenset(names.split()) | sys.stdlib_module_names
+
+
+def weight(module: str, source: str, known: frozenset[str]) -> list[str]:
+    """What a module that runs in another program's process imports as it is loaded, and may not."""
+    theirs = host(module)
+    if theirs is None:
+        return []
+    found = []
+    for name, _ in imports(at_once(source), module, known):
+        ours = name.removeprefix("gitledger.")
+        light = name == "gitledger" or ours in LIGHT or host(ours) is not None
+        if not (light if name.startswith("gitledger") else name.partition(".")[0] in theirs):
+            found.append(f"{module}: imports {ours} as it is loaded in another program's process: see LIGHT")
     return found
 
 
@@ -489,6 +533,35 @@ KNOWN = frozenset(SOURCES)
 @pytest.mark.parametrize("module", SOURCES)
 def test_a_module_keeps_every_rule(module: str) -> None:
     assert faults(module, SOURCES[module], KNOWN) == []
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES if host(name) is not None or name in LIGHT])
+def test_what_runs_in_another_programs_process_is_light(module: str) -> None:
+    assert weight(module if host(module) else "clients.embedded", SOURCES[module], KNOWN) == []
+
+
+def test_another_programs_process_is_given_nothing_heavy_by_loading_what_runs_there() -> None:
+    hosted = sorted(f"gitledger.{name}" for name in SOURCES if host(name) is not None)
+    theirs = sorted({name for names in HOSTED.values() for name in names.split()})
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[3:]:\n"
+        "    try:\n"
+        "        importlib.import_module(name)\n"
+        "    except ModuleNotFoundError as e:\n"
+        "        assert e.name.partition('.')[0] in sys.argv[2].split(), e\n"
+        "print(*sys.modules)\n"
+    )
+    words = [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, sys.argv[1])\n{code}"]
+    done = subprocess.run(
+        [*words, str(PACKAGE.parent), " ".join(theirs), *hosted], capture_output=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.decode().split())
+    assert "gitledger.clients.embedded" in loaded
+    assert not loaded & HEAVY
+    assert {name for name in loaded if name.startswith("gitledger.")} <= {
+        *hosted, *(f"gitledger.{name}" for name in LIGHT)
+    }  # fmt: skip
 
 
 def test_no_module_stands_in_two_layers() -> None:
@@ -553,6 +626,26 @@ def test_a_broken_rule_is_found(module: str, source: str, words: str) -> None:
     found = faults(module, source, TOY)
     assert len(found) == 1
     assert words in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "names"),
+    [
+        ("clients.embedded", "import json\nfrom gitledger import capture, wal", ""),
+        ("clients.embedded", "def f():\n    from gitledger import schema\n    import yaml", ""),
+        ("clients.embedded", "if TYPE_CHECKING:\n    from gitledger.model import Json", ""),
+        ("clients.embedded", "from gitledger import schema", "schema"),
+        ("clients.embedded", "from gitledger.schema import Config", "schema"),
+        ("clients.embedded", "try:\n    import yaml\nexcept ImportError:\n    import click", "yaml click"),
+        ("clients.embedded", "class C:\n    import pydantic", "pydantic"),
+        ("clients.embedded", "import nanobot", "nanobot"),
+        ("clients.nanobot.journal", "import nanobot.agent\nfrom gitledger.clients.embedded import find", ""),
+        ("clients.hermes.adapter", "from gitledger import schema", ""),
+    ],
+)
+def test_what_is_too_heavy_for_another_programs_process_is_found(module: str, source: str, names: str) -> None:
+    known = frozenset({"", "capture", "clients", "clients.embedded", "schema", "wal"})
+    assert [fault.split()[2] for fault in weight(module, source, known)] == names.split()
 
 
 @pytest.mark.parametrize(
