@@ -79,6 +79,11 @@ def command(client: str, event: str, refusal: Refusal = "") -> str:
     return f"/bin/sh -c '{script(client, event, refusal)}'"
 
 
+def package() -> str:
+    """The text for `/bin/sh -c` that prints where the code of the program is that a hook here would find."""
+    return f': gitledger; {_FOLDER}{_PROGRAM}[ "$p" ] && exec "$p" hooks package'
+
+
 def mark(text: object) -> Mark | None:
     """Which event a command of ours, of this version or another one, is for; None for somebody else's."""
     found = _MARK.search(text) if isinstance(text, str) else None

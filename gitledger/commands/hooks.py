@@ -259,6 +259,12 @@ def script(name: str) -> None:
     put(gitshims.command(name).rstrip("\n"))
 
 
+@command.command()
+def package() -> None:
+    """Print the folder that this program's code is in, for a plugin that loads it from there."""
+    put(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
 # ── agents ───────────────────────────────────────────────────────────────────────────────────
 def _each(
     places: Iterable[Place], step: Callable[[Place], Outcome], *, paste: bool = True
