@@ -305,6 +305,8 @@ def _doing(facts: Facts, past: Recalled, ended: bool) -> list[str]:
         turns = "1 turn" if past.turns == 1 else f"{past.turns:,} turns"
         files = f"changed {_few(past.files)}" if past.files else "changed no file by its tools"
         lines.append(f"This session ({past.client}, {turns}) {files}.")
+    if past.undone:
+        lines.append(f"Taken back by the person, with its turn; files stay as they are: {_few(past.undone, '; ')}")
     tests = [one for one in past.ran if one.tests]
     lines += [f"Tests {one.tests}: {episode.words(one)}" for one in tests[-2:]]
     made, since = (facts.made, "it began") if facts.began else (facts.commits, "the checkpoint before")

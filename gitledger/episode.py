@@ -35,6 +35,14 @@ def remembered(payload: GenericPayload, known: Record | None, config: Config, wr
     if payload.prompt and (text := one_line(permitted(payload.prompt, config))):
         slot = _slot(known, {}, "asked", "a", writer, ASKED_KEPT, keep_first=True)
         items["asked"] = {slot: {"text": text, "at": at}}
+        if _rows(known, "asked", writer).get(slot, {}).get("undone"):
+            items["asked"][slot]["undone"] = False  # the place of one that was taken back
+    for text in payload.undone:
+        said = one_line(permitted(text, config))
+        for slot, row in reversed(_rows(known, "asked", writer).items()):
+            if row.get("text") == said and not row.get("undone") and slot not in items.get("asked", {}):
+                items.setdefault("asked", {})[slot] = {"undone": True}
+                break
     for run in payload.commands[-RAN_KEPT:]:
         if command := one_line(within(run.command, READ)):
             new = items.setdefault("ran", {})
@@ -60,7 +68,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a session's record remembers, oldest first; `unanswered` where no turn has ended since the last request."""
+    """What a session's record remembers, oldest first; `unanswered` where no turn has ended since the last request.
+
+    `undone` are requests that the person took back, with their turns.
+    """
 
     client: str = ""
     turns: int = 0
@@ -71,6 +82,7 @@ class Recalled:
     prompt: str = ""
     answer: str = ""
     unanswered: bool = False
+    undone: tuple[str, ...] = ()
 
     @property
     def busy(self) -> bool:
@@ -96,7 +108,8 @@ def recalled(record: Record | None) -> Recalled:
         for row in record.listed("ran")
         if isinstance(row.get("command"), str)
     ]
-    asked = [row["text"] for row in record.listed("asked") if isinstance(row.get("text"), str)]
+    rows = [row for row in record.listed("asked") if isinstance(row.get("text"), str)]
+    asked = [row["text"] for row in rows if not row.get("undone")]
     # By the order of events: a turn's end after the last request is its answer, whether or not its words were kept.
     when = {name: record.fields[name][1] for name in ("last_prompt", "turns") if name in record.fields}
     files, errors = record.get("files", []), record.get("errors", [])
@@ -110,6 +123,7 @@ def recalled(record: Record | None) -> Recalled:
         record.text("last_prompt"),
         record.text("last_answer"),
         "last_prompt" in when and when["last_prompt"] > when.get("turns", when["last_prompt"]),
+        tuple(row["text"] for row in rows if row.get("undone")),
     )
 
 

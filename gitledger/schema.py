@@ -183,6 +183,10 @@ class GenericPayload:
     transcript: str = ""
     used: int | None = None
     limit: int | None = None
+    parent: str = ""
+    note: str = ""
+    ids: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
 
 
 def read_generic(data: bytes) -> tuple[GenericPayload, list[Finding]]:
@@ -213,7 +217,7 @@ def generic(value: dict[str, Json], faults: list[Finding]) -> GenericPayload:
         elif field.name == "commands":
             runs = (_command(item, where, faults) for item, where in _listed(given, "commands", faults))
             read["commands"] = tuple(run for run in runs if run)
-        elif field.name in ("files", "errors"):
+        elif field.name in ("files", "errors", "ids", "undone"):
             texts = (_text(item, where, faults) for item, where in _listed(given, field.name, faults))
             read[field.name] = tuple(text for text in texts if text)
         else:

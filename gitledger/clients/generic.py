@@ -22,6 +22,10 @@ SETTLES = False
 ANNOUNCES_ALWAYS = False
 FILES_KEPT = 50
 FAULTS_KEPT = 20
+IDS_KEPT = 200
+ID = 80
+"""Characters of one id of what a client tells."""
+UNDONE_KEPT = 50
 RECEIPTS = frozenset(("start", "compact", "compacted", "end", "receipt"))
 TWICE = 5_000
 """Milliseconds within which a session's second start, for the same reason and with nothing between, is the same one.
@@ -76,6 +80,8 @@ def draft(
     if known is not None and known.text("by") != writer:
         fields["by"] = writer  # another clone's session that speaks here is this one's from now on
     fields |= _started(known, entry, payload.source)
+    if payload.parent and payload.parent != payload.session_id and not (known and known.get("parent")):
+        fields["parent"] = layout.session_key(entry.client, payload.parent)
     if (usage := _usage(payload)) is not None:
         fields["usage"] = data["usage"] = usage
     kind = "receipt" if entry.event in RECEIPTS else entry.event
@@ -88,6 +94,9 @@ def draft(
             fields["worktree"] = entry.worktree  # a session is where it spoke last
         if known is not None and known.get("state") != "open" and entry.at > _closed_at(known):
             fields |= {"state": "open", "closed": None}  # it was taken for gone, and here it speaks
+    if payload.undone and kind != "receipt":
+        # The turns' number is said anew, so that what was taken back is not taken for a request without an answer.
+        fields |= {"last_prompt": "", "last_answer": "", "turns": known.get("turns", 0) if known else 0}
     if kind == "turn":
         fields["turns"] = (known.get("turns", 0) if known else 0) + 1
     task = tasks.active(view, writer, entry.worktree)
@@ -156,6 +165,12 @@ def _said(payload: schema.GenericPayload, config: Config) -> dict[str, Json]:
         ]
     if payload.errors:
         said["errors"] = list(payload.errors)
+    if payload.note and (kept := permitted(payload.note, config)):
+        said["note"] = kept
+    if payload.ids:
+        said["ids"] = [one[:ID] for one in payload.ids[:IDS_KEPT]]
+    if payload.undone:
+        said["undone"] = [episode.one_line(permitted(one, config)) for one in payload.undone[:UNDONE_KEPT]]
     return said
 
 

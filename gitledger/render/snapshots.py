@@ -92,6 +92,7 @@ def session(key: str, record: Record) -> bytes | None:
                 ("Client", inline(record.get("client", ""))),
                 ("Opened", when(record.get("at"))),
                 ("Closed", joined(when(closed.get("at")), inline(closed.get("reason") or ""))),
+                ("Goes on from", code(record.get("parent")) if record.get("parent") else ""),
                 ("Turns", inline(str(closed.get("turns", 0)), 20)),
                 ("Checkpoint", inline(closed.get("checkpoint_name") or "")),
                 ("Handover", inline(closed.get("handover_name") or "")),
