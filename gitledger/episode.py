@@ -37,10 +37,10 @@ def remembered(payload: GenericPayload, known: Record | None, config: Config, wr
         items["asked"] = {slot: {"text": text, "at": at}}
         if _rows(known, "asked", writer).get(slot, {}).get("undone"):
             items["asked"][slot]["undone"] = False  # the place of one that was taken back
-    for text in payload.undone:
-        said = one_line(permitted(text, config))
+    for taken in payload.undone:
+        back = one_line(permitted(taken, config))
         for slot, row in reversed(_rows(known, "asked", writer).items()):
-            if row.get("text") == said and not row.get("undone") and slot not in items.get("asked", {}):
+            if row.get("text") == back and not row.get("undone") and slot not in items.get("asked", {}):
                 items.setdefault("asked", {})[slot] = {"undone": True}
                 break
     for run in payload.commands[-RAN_KEPT:]:
