@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from gitledger.commands import json_option, opened, put, put_json
 
+LONGEST = 1 << 20
+"""Bytes of a query that are read from stdin."""
+
 
 @click.command()
-@click.option("--query", metavar="TEXT", default="", help="What the request is about, such as the prompt itself.")
+@click.option(
+    "--query",
+    metavar="TEXT",
+    default="",
+    help="What the request is about, such as the prompt itself; - reads it from standard input.",
+)
 @click.option("--tokens", type=int, metavar="N", help="At most so many tokens, by an estimate.  [default: 3000]")
 @click.option("--since", metavar="MARK", help="Only what has changed since the capsule that had this mark.")
 @json_option
@@ -21,6 +31,8 @@ def command(ctx: click.Context, query: str, tokens: int | None, since: str | Non
     """
     from gitledger import capsule
 
+    if query == "-":  # what was typed is nothing for a list of processes
+        query = sys.stdin.buffer.read(LONGEST).decode("utf-8", "replace")
     ledger = opened(ctx)
     made = capsule.compose(ledger, query, ledger.desk.config.capsule.tokens if tokens is None else tokens, since)
     if as_json:
