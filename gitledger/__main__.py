@@ -83,9 +83,9 @@ def _direct(words: list[str]) -> Callable[[], int | None] | None:
         if query is not None:
             return lambda: _capsule(query, tokens)
     if len(words) == 3 and words[0] == "hook":
-        from gitledger import hooks
+        from gitledger import clients, hooks
 
-        if words[1] in hooks.CLIENTS and words[2] in hooks.EVENTS:
+        if clients.is_name(words[1]) and words[2] in hooks.EVENTS:
             return lambda: hooks.take(words[1], words[2])
     return None
 

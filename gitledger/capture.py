@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 FAST = frozenset({"compacted", "prompt", "receipt", "tool", "turn"})
 """Events that are logged and no more; every other one needs the whole program."""
 SETTLING = frozenset({"copilot", "cursor", "droid", "gemini", "kiro", "qwen"})
-"""Clients whose turn's end makes a checkpoint behind the hook's back, as their adapters say; those are not loaded."""
+"""Clients whose turn's end makes a checkpoint behind the hook's back, as their adapters say; those are not loaded.
+
+Of a client that is none of ours its start leaves a mark that says so."""
 GIT = frozenset({"checkout", "commit", "merge", "rewrite"})
 """What git's own hooks tell, logged and no more; nobody but client `git` has these words, and it has no other."""
 GIT_LIMIT = 64 << 10
@@ -80,7 +82,7 @@ def main(
                 rewrites.add(found.common, whole)
         if cut:
             log(found.common, f"hook {client} {event}: the payload was cut at {LIMIT} bytes")
-        if settle and event == "turn" and (client in SETTLING or _marked(found.common, "documenter")):
+        if settle and event == "turn" and _settles(found.common, client):
             settle(found, name, client, payload)
         if answer and event == "prompt" and _marked(found.common, "prompted"):
             answer(found, name, client, payload)
@@ -191,8 +193,12 @@ def _request(argv: list[str]) -> tuple[str, str, str | None, str | None] | None:
     return None
 
 
+def _settles(common: str, client: str) -> bool:
+    return client in SETTLING or _marked(common, "documenter") or _marked(common, f"settles-{client}")
+
+
 def _marked(common: str, name: str) -> bool:
-    # proposerstate and prompted leave such a mark, so that a clone that has neither pays for one look.
+    # proposerstate, prompted and clients.guest leave such a mark, so that a clone that has none pays for looks.
     return os.path.lexists(os.path.join(gitdir.state(common), name))
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from gitledger.clients.answers import Answer
+    from gitledger.model import Finding
 
-CLIENTS = clients.NAMES
 EVENTS = clients.EVENTS
 DEADLINE = 25.0
 """Seconds for a checkpoint before a compaction. Clients let it go on when a hook takes longer than they allow."""
@@ -108,13 +108,14 @@ def settle(found: gitdir.GitDir, name: str, client: str, payload: bytes) -> None
 
 
 def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: bytes, receipt: str) -> str:
-    from dataclasses import replace
-
     from gitledger import discover
     from gitledger.clients import events
+    from gitledger.values import replace
 
     adapter = clients.adapter(client)
-    said, _ = adapter.translate(event, payload)
+    said, faults = adapter.translate(event, payload)
+    if client not in clients.MODULES:
+        _guest(found, adapter, event, faults)
     if event == "compact":
         with _within(DEADLINE, "the checkpoint was not made"):
             return events.compact(discover.open(found.top or found.common, ledger=name), adapter, said)
@@ -131,6 +132,17 @@ def _said(found: gitdir.GitDir, name: str, client: str, event: str, payload: byt
         except (LedgerError, OSError) as e:
             capture.log(found.common, f"hook {client} start: {e}")
         return events.start(ledger, client, said, receipt)
+
+
+def _guest(found: gitdir.GitDir, adapter: clients.Adapter, event: str, faults: list[Finding]) -> None:
+    """What is to be done for a client that is none of ours: say how its adapter fares, and whether it settles."""
+    from gitledger.clients import guest
+
+    for fault in faults:
+        if fault.rule in (guest.FAILED, guest.UNREAD):
+            capture.log(found.common, f"hook {adapter.NAME} {event}: {fault.what}; {fault.mend}")
+    if event == "start":
+        guest.flag(found.common, adapter.NAME, adapter.SETTLES)
 
 
 def _shown(text: str) -> str:

@@ -41,7 +41,8 @@ _FAULTY = (BadData, AttributeError, IndexError, KeyError, RecursionError, TypeEr
 # not answer) is not among them: the line is sound then, and must not be journalled as unreadable.
 
 Reader = Callable[[View, Entry, Config, str], Draft]
-"""One client's adapter: the event that a captured payload is. The last argument is the writer's id."""
+"""One client's adapter: the event that a captured payload is. The last argument is the writer's id. The one that is
+called "*", which no client can be, is for those that have none of their own."""
 
 
 class _Seal:
@@ -219,7 +220,7 @@ def permitted(text: str, config: Config) -> Clean:
 def _draft(view: View, entry: Entry, readers: Mapping[str, Reader], config: Config, writer: str) -> Draft:
     if entry.client == OWN:
         return _typed(entry, writer)
-    reader = readers.get(entry.client)
+    reader = readers.get(entry.client) or readers.get("*")
     if reader is None:
         raise BadData(f"no adapter for client {entry.client}")
     return reader(view, entry, config, writer)

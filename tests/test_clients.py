@@ -656,7 +656,7 @@ def test_a_turn_of_a_client_that_cannot_be_refused_gets_its_checkpoint_behind_th
 
 @pytest.mark.process
 def test_an_unknown_event_is_a_usage_error(ledger: Ledger) -> None:
-    for words in (("claude-code", "lunch"), ("nobody", "start")):
+    for words in (("claude-code", "lunch"), ("No Body", "start"), ("person", "start"), ("gitledger", "turn")):
         assert gitledger(Path(ledger.gitdir.top), "hook", *words, stdin={}).status == 2
 
 

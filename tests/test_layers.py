@@ -361,6 +361,7 @@ ALLOWED: dict[tuple[str, str], str] = {
 STARTS_PROGRAMS = frozenset(
     {
         "clients.embedded",
+        "clients.guest",
         "commands",
         "demo",
         "evidence",

@@ -1,13 +1,15 @@
 """One adapter per agent: its events, its payloads, its way to answer. Loaded one by one, when one is spoken to.
 
 An adapter is a module with the names of `Adapter`. What its payloads have in common with others' is in `shape`, what
-their events do in `events`, and how an event is made of what was said in `generic`.
+their events do in `events`, and how an event is made of what was said in `generic`. What is none of ours is in `guest`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
+
+from gitledger import frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +38,10 @@ MODULES: Mapping[str, str] = {
 }
 """The adapter's module, by the client's name on the command line and in the journal."""
 NAMES = tuple(MODULES)
+RESERVED = ("git", "gitledger", "person")
+"""Names of what is no agent: git's own hooks, the program's lines, a person's session."""
+LONGEST = 40
+"""Characters of a client's name."""
 DOCUMENTED = ("cursor", "kiro")
 """Clients that were written for from their documentation, and not run."""
 EVENTS = ("start", "prompt", "tool", "turn", "compact", "compacted", "end", "receipt")
@@ -43,7 +49,7 @@ EVENTS = ("start", "prompt", "tool", "turn", "compact", "compacted", "end", "rec
 
 
 class Adapter(Protocol):
-    """What each client's module has."""
+    """What each client's module has, and what the adapter of another package has (docs/clients/your-own.md)."""
 
     NAME: str
     CAN_REFUSE: bool
@@ -66,17 +72,45 @@ class Adapter(Protocol):
         """
 
 
+def is_name(name: str) -> bool:
+    """True for what a client may be called: one of NAMES, or a word of `[a-z0-9-]` that is not RESERVED."""
+    if name in MODULES:
+        return True
+    word = frame.is_word(name) and "_" not in name and "." not in name and name[0] != "-"
+    return word and len(name) <= LONGEST and name not in RESERVED
+
+
 def adapter(name: str) -> Adapter:
-    """The adapter of one of NAMES; KeyError for any other."""
-    return cast("Adapter", import_module(f"gitledger.clients.{MODULES[name]}"))
+    """The adapter of one of NAMES, which nobody else can bring; or that of another client, whatever it is worth.
+
+    KeyError for what is no name.
+    """
+    if name in MODULES:
+        return cast("Adapter", import_module(f"gitledger.clients.{MODULES[name]}"))
+    if not is_name(name):
+        raise KeyError(name)
+    from gitledger.clients import guest
+
+    return guest.adapter(name)
 
 
 def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
-    """The event of one captured payload of any client; raise BadData where nothing of it can be read."""
+    """The event of one captured payload of any client; raise BadData where nothing of it can be read.
+
+    Where the adapter of another package failed that is so, too: what it says is not guessed at.
+    """
     from gitledger.clients import generic
 
+    if not is_name(entry.client):
+        from gitledger.errors import BadData
+
+        raise BadData(f"no client can be called {entry.client}")
     said, faults = adapter(entry.client).translate(entry.event, entry.payload)
-    return generic.draft(view, entry, said, faults, config, writer)
+    if entry.client in MODULES:
+        return generic.draft(view, entry, said, faults, config, writer)
+    from gitledger.clients import guest
+
+    return guest.kept(generic.draft(view, entry, said, guest.sound(faults), config, writer), entry, faults, config)
 
 
 def _git(view: View, entry: Entry, config: Config, writer: str) -> Draft:
@@ -85,5 +119,5 @@ def _git(view: View, entry: Entry, config: Config, writer: str) -> Draft:
     return git.read(view, entry, config, writer)
 
 
-READERS: Mapping[str, Reader] = {**dict.fromkeys(NAMES, read), "git": _git}
-"""What turns a captured payload into an event, by client."""
+READERS: Mapping[str, Reader] = {**dict.fromkeys(NAMES, read), "git": _git, "*": read}
+"""What turns a captured payload into an event, by client; "*" is every other one."""
