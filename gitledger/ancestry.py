@@ -10,12 +10,12 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from gitledger import codec, layout, objects
 from gitledger.errors import BadData
 from gitledger.model import Oid
 from gitledger.objects import Get
+from gitledger.values import dataclass, field
 
 _LAMPORT = re.compile(rb'\A\{\n "format": [0-9]{1,9},\n "lamport": ([0-9]{1,16}),\n')  # as a manifest begins
 

@@ -12,7 +12,6 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice, takewhile
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from gitledger.objects import FOLDER, Get, Object, TreeEntry
 from gitledger.reading import Segment
 from gitledger.render import tree
 from gitledger.store import Store
+from gitledger.values import dataclass, field, replace
 from gitledger.view import Tail, View, read_manifest
 
 LOT_EVENTS = 1_000

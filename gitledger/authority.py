@@ -7,13 +7,12 @@ this machine has not pinned is `unknown signer`; where nothing can be checked (a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gitledger import objects, pins, signing
 from gitledger.codec import read_record
 from gitledger.errors import LedgerError
 from gitledger.model import Authenticity, Finding, Oid
 from gitledger.transaction import Desk
+from gitledger.values import dataclass
 
 CHECKED_AT_ONCE = 200
 """Commits that one briefing checks at most; `gitledger verify` checks them all."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gitledger.errors import BadData
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -19,6 +18,7 @@ from gitledger.ledger import Ledger
 from gitledger.model import DETACHED, UNBORN, Field, Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
 from gitledger.render.facts import ActiveTask, Briefing, Checkpoint, Finished, Handover, Waiting
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 T = TypeVar("T")

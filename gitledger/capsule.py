@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from gitledger import briefing, fulltext, layout, relations
 from gitledger.briefing import Survey
@@ -21,6 +20,7 @@ from gitledger.render import capsule as rendered
 from gitledger.render.capsule import Capsule, Count, Entry, Next, Rendered
 from gitledger.render.facts import WITHHELD
 from gitledger.render.tokens import estimate
+from gitledger.values import dataclass, replace
 from gitledger.view import View, is_open
 
 NAMED = 6

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 
 from gitledger import codec, layout, objects, reading, signing, trust
 from gitledger.errors import BadData, LedgerError, Missing, TryAgain
 from gitledger.examine import Look
 from gitledger.model import Finding, Json, Oid
 from gitledger.objects import Get
+from gitledger.values import dataclass, field, replace
 
 JOINS = ("ledger.created", "writer.joined")
 ROTATES = "key.rotated"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gitledger import checking, derive, entries, evidence, ingest, layout, schema, sessions, tasks
@@ -35,6 +34,7 @@ from gitledger.proposal import (
 )
 from gitledger.tasks import Hand
 from gitledger.transaction import Plan
+from gitledger.values import dataclass, field, replace
 from gitledger.view import View
 
 

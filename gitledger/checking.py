@@ -7,13 +7,13 @@ item is by this clone's own writer and the clone remembers that it ran that very
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from gitledger import authority, evidence, proof, runs, tasks
 from gitledger.errors import BadData, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Field, Json, Key, Record
 from gitledger.tasks import Hand
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 FAULTS = ("failed", "STALE", "UNVERIFIED")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from gitledger import __version__, terminal
 from gitledger.errors import Usage
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from gitledger.ledger import Ledger

@@ -10,12 +10,12 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gitledger import certificates, der
 from gitledger.errors import BadSignature, Missing, Unsupported
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa

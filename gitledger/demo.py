@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gitledger import gitcli
 from gitledger.errors import LedgerError
+from gitledger.values import dataclass
 
 SESSION = "demo-session-1"
 

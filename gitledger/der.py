@@ -5,7 +5,7 @@ Lengths may be indefinite where the caller says so: GnuPG writes a signature's o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gitledger.values import dataclass
 
 INTEGER, BIT_STRING, OCTET_STRING, OID, SEQUENCE, SET = 0x02, 0x03, 0x04, 0x06, 0x30, 0x31
 DEEPEST = 16

@@ -7,7 +7,6 @@ names and texts as they stand now, not references to what may change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 
 from gitledger import episode, layout, proof, tasks, todo
 from gitledger.episode import Recalled
@@ -15,6 +14,7 @@ from gitledger.layout import Kind
 from gitledger.model import Change, Draft, Json, Key, Oid, Position, Record
 from gitledger.redact import Clean, redact, shortened
 from gitledger.tasks import Hand
+from gitledger.values import asdict, dataclass, field
 from gitledger.view import View
 
 NAMED = 5

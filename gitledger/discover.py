@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -16,6 +15,7 @@ from gitledger.ledger import Ledger
 from gitledger.mint import Mint
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home
+from gitledger.values import replace
 
 Driver = Literal["plumbing", "pygit2"]
 DRIVERS: tuple[Driver, ...] = ("plumbing", "pygit2")

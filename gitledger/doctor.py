@@ -12,7 +12,6 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger import gitcli, githooks, identity, memorystate, objects, pins, remote, syncstate, wal
@@ -20,6 +19,7 @@ from gitledger.errors import LedgerError, NotAllowed
 from gitledger.gitdir import GitDir
 from gitledger.install import Place, Wired
 from gitledger.ledger import Ledger
+from gitledger.values import dataclass
 from gitledger.view import View
 
 State: TypeAlias = Literal["ok", "note", "warning", "fault"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 
 from gitledger import (
@@ -33,6 +32,7 @@ from gitledger.ledger import Ledger, Pointer
 from gitledger.model import Event, Finding, Json, Key
 from gitledger.render import asking
 from gitledger.render import briefing as rendered
+from gitledger.values import asdict, dataclass
 
 EVENTS = 500
 """Events of this writer that are looked at for what happened."""

@@ -6,13 +6,12 @@ item into one of a few places, so that neither the record nor the journal grows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gitledger import layout, results
 from gitledger.ingest import permitted
 from gitledger.model import Json, Record
 from gitledger.redact import Clean, ending, redact, shortened, within
 from gitledger.schema import CommandRun, Config, GenericPayload
+from gitledger.values import dataclass
 
 ASKED_KEPT = 8
 """Requests of a session that are kept: the first one, which says what it is about, and the newest."""

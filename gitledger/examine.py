@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +18,7 @@ from gitledger.folders import FILE, File, Folders
 from gitledger.model import Json, Oid
 from gitledger.signing import PublicKey
 from gitledger.store import Store
+from gitledger.values import dataclass, field
 
 KINDS = frozenset(("genesis", "checkpoint", "handover", "journal", "merge", "key", "memory", "purge"))
 _TRAILERS = ("Ledger", "Ledger-Kind", "Ledger-Writer", "Ledger-Seq", "Ledger-Journal")

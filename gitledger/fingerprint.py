@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gitledger import errors, objects
 from gitledger.gitcli import run
 from gitledger.model import Oid
 from gitledger.objects import TreeEntry
+from gitledger.values import dataclass
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_PATHS = 2_000

@@ -13,13 +13,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gitledger import codec, gitdir, layout, objects, search
 from gitledger.errors import CannotWrite, LedgerError
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Key, Oid, Record
+from gitledger.values import dataclass
 from gitledger.view import View, is_open
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from gitledger import (
     codec,
@@ -36,6 +35,7 @@ from gitledger.redact import redact
 from gitledger.signing import Signer
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home, Plan, Writer
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gitledger import errors
+from gitledger.values import dataclass
 
 KEPT = (
     "GIT_ALLOW_PROTOCOL",

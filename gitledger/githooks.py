@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger import gitcli, gitshims, hookfiles
@@ -17,6 +16,7 @@ from gitledger.errors import BadData, NotAllowed, Usage
 from gitledger.gitdir import GitDir
 from gitledger.gitshims import NAMES, USUAL
 from gitledger.hookfiles import text_of
+from gitledger.values import dataclass
 
 State: TypeAlias = Literal["absent", "installed", "outdated", "broken"]
 Way: TypeAlias = Literal["file", "lines", "husky", "lefthook"]

@@ -11,12 +11,12 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from gitledger import certificates, cms, gitcli, openpgp, signing
 from gitledger.errors import BadConfig, BadData, BadSignature, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.signing import NAMESPACE, PublicKey
+from gitledger.values import dataclass
 
 DEADLINE = 15.0
 """Seconds that a signing program may take; a security key may wait for a touch."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gitledger import layout, trust, worktree
 from gitledger.authority import Assessment
@@ -11,6 +10,7 @@ from gitledger.errors import LedgerError
 from gitledger.ledger import Ledger, read_position
 from gitledger.model import DETACHED, Finding, Json, Key, Position, Record, Relation, Stamp, Verdict
 from gitledger.trust import Candidate, Choice
+from gitledger.values import dataclass
 from gitledger.view import View
 
 SILENT = 3

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field, replace
 
 from gitledger import gitdir, pins
 from gitledger.errors import BadConfig
 from gitledger.gitdir import state
+from gitledger.values import dataclass, field, replace
 
 FORMAT = 2
 """Of the file. Format 1 had no `keys`."""

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Literal, Protocol, TypeAlias, cast
 
@@ -17,6 +16,7 @@ from gitledger.errors import BadData
 from gitledger.gitdir import GitDir
 from gitledger.model import Json
 from gitledger.settingsfile import BOM, Receipt
+from gitledger.values import dataclass, replace
 from gitledger.wiring import Client, Scope
 
 State: TypeAlias = Literal["absent", "installed", "outdated"]

@@ -7,7 +7,6 @@ has for the writer; so both changes hold by their place in the chain, whatever a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 from gitledger import codec, identity, layout, lock, objects, pins, signing, transaction, trust
 from gitledger.errors import BadData, BadSignature, LedgerError, NoLedger, NotAllowed
@@ -17,6 +16,7 @@ from gitledger.pins import Pins
 from gitledger.redact import redact
 from gitledger.signing import Signer
 from gitledger.transaction import Desk, Plan, Written
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 Make = Callable[[str], tuple[str, Signer]]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
+from gitledger.values import dataclass
 
 FORMAT = 1
 RENDERER = 1

@@ -7,7 +7,6 @@ nothing of what stands behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gitledger import (
@@ -30,6 +29,7 @@ from gitledger.gitdir import GitDir
 from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position, Record
 from gitledger.tasks import Hand
 from gitledger.transaction import Desk, Plan, Written
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 T = TypeVar("T")
@@ -345,7 +345,7 @@ class Ledger:
 def read_position(value: Mapping[str, Json]) -> Position:
     """A recorded position; unknown fields, and those that another program set to another kind, are left out."""
     empty = Position("", "")
-    given = {name: value[name] for name in Position.__dataclass_fields__ if name in value}
+    given = {name: value[name] for name in Position.__match_args__ if name in value}
     fitting = {n: v for n, v in given.items() if isinstance(v, type(getattr(empty, n))) and not isinstance(v, bool)}
     return replace(empty, **fitting)
 

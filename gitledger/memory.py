@@ -19,7 +19,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
 
 from gitledger import gitdir, layout, lock, memoryfile, memoryrecord, memorystate, pins, schema, sessions
 from gitledger.blocks import Lines, split
@@ -31,6 +30,7 @@ from gitledger.model import Finding, Json, Key
 from gitledger.redact import Known, redact
 from gitledger.render.text import line as one_line
 from gitledger.transaction import Plan, Written
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 DEADLINE = 20.0

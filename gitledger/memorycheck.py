@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from gitledger.blocks import Lines, Span, Structure, end_of, structure
@@ -16,6 +15,7 @@ from gitledger.memoryset import Change, MemorySet
 from gitledger.render.text import line as one_line
 from gitledger.render.text import visible
 from gitledger.schema import BadChangeSet
+from gitledger.values import dataclass
 
 SCHEMA = "memory"
 HINTS = 10

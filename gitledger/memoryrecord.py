@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from gitledger import codec, layout
 from gitledger.blocks import Lines, split
@@ -20,6 +19,7 @@ from gitledger.memoryfile import digest
 from gitledger.model import Change, Draft, Json, Key, Record
 from gitledger.redact import Clean, Known, bounded, redact
 from gitledger.tasks import Hand
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 PART = 12_000

@@ -5,10 +5,10 @@ What is checked here is the form alone; whether the file allows it is for `memor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from gitledger.bounds import Number, Text
+from gitledger.values import dataclass
 
 Kind: TypeAlias = Literal["superseded", "detail", "duplicate", "ephemeral", "stale-section", "merge"]
 Block: TypeAlias = Annotated[str, Text(1, 100_000)]

@@ -6,8 +6,6 @@ change touched what this one left, it is named, and nothing is put back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gitledger import authority, gitdir, layout, memory, memoryfile, memoryrecord
 from gitledger.blocks import Lines, Span, end_of, split
 from gitledger.errors import BadData, Missing, NotAllowed
@@ -16,6 +14,7 @@ from gitledger.memory import Applied, Loaded
 from gitledger.memorycheck import Edit, edited
 from gitledger.memoryrecord import Told
 from gitledger.model import Key
+from gitledger.values import dataclass
 from gitledger.view import View
 
 

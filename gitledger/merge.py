@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from gitledger import audit, codec, layout, objects, reading
 from gitledger.errors import BadData, NotAllowed
 from gitledger.folders import Folders
 from gitledger.model import Change, Field, Json, Key, Oid, Stamp
 from gitledger.objects import FOLDER, Get, Object, TreeEntry
+from gitledger.values import dataclass, field
 
 MOST_CONFLICTS = 100
 """Fields set on both sides that one merge names; what is set is kept, however many they are."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gitledger import frame
+from gitledger.values import dataclass
 
 
 def _now_ms() -> int:

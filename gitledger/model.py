@@ -7,8 +7,9 @@ which no second writer can ever allocate; people see the bare number where it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from gitledger.values import dataclass, field
 
 Oid: TypeAlias = str
 """A git object id in lower-case hex: 40 digits in a sha1 repository, 64 in a sha256 one."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from gitledger.errors import BadData
 from gitledger.model import Json
 from gitledger.render.text import dashed, inline, line, visible
+from gitledger.values import dataclass
 
 MARK = "[redacted:purged]"
 SHORTEST = 8

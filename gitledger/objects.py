@@ -8,13 +8,13 @@ stored in any encoding comes out byte for byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from gitledger.errors import BadData
 from gitledger.model import Oid
 from gitledger.redact import CleanBytes
+from gitledger.values import dataclass
 
 Kind = Literal["blob", "tree", "commit", "tag"]
 FILE = 0o100644

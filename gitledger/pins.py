@@ -10,11 +10,11 @@ import hashlib
 import json
 import os
 import tempfile
-from dataclasses import dataclass, replace
 
 from gitledger import gitdir
 from gitledger.errors import BadConfig, CannotWrite
 from gitledger.model import Json, Oid
+from gitledger.values import dataclass, replace
 
 FORMAT = 2
 """Of the file. Format 1 had no founder and no revocations; a ledger's entry of that form is read as it stands."""

@@ -8,12 +8,12 @@ stand any more, each with the reason (`standing` finds them); where nobody looke
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gitledger import results
 from gitledger.model import Json, Oid, Record
+from gitledger.values import dataclass
 
 State = Literal["verified", "accepted", "UNVERIFIED", "failed", "open", "STALE", "overtaken"]
 Stale: TypeAlias = Mapping[str, str]

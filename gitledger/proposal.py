@@ -5,10 +5,10 @@ What is checked here is the form alone. Whether a task exists or may become `don
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from gitledger.bounds import Number, Tagged, Text
+from gitledger.values import dataclass
 
 Id: TypeAlias = Annotated[str, Text(1, 100)]
 """What people call a record: `T-0007`, or `T-0007@k3f9c2`."""

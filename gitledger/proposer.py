@@ -18,13 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import Generic, TypeVar
 
 from gitledger import gitcli
 from gitledger.errors import Missing
 from gitledger.schema import BadChangeSet
+from gitledger.values import dataclass
 
 T = TypeVar("T")
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
 
 from gitledger import gitdir, pins
 from gitledger.errors import LedgerError
 from gitledger.model import Finding, Key
 from gitledger.schema import Config
+from gitledger.values import dataclass, replace
 
 FORMAT = 1
 BIGGEST = 64 << 10

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from gitledger import (
     codec,
@@ -36,6 +35,7 @@ from gitledger.needle import Needle
 from gitledger.rewriting import EVENT, KIND
 from gitledger.store import history
 from gitledger.transaction import Desk
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 RESCUE = "refs/ledgers/rescue"

@@ -10,7 +10,6 @@ import heapq
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
@@ -22,6 +21,7 @@ from gitledger.objects import FILE, Commit, Get, TreeEntry
 from gitledger.render import documents
 from gitledger.shards import Read
 from gitledger.store import Store
+from gitledger.values import dataclass
 from gitledger.view import View
 
 _HEX = re.compile(r"[0-9a-f]{4,64}\Z")

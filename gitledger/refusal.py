@@ -6,10 +6,10 @@ Hosts word it as they like, so the most telling words come first, and what nothi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from gitledger.errors import CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.redact import redact
+from gitledger.values import dataclass
 
 PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 """A password in an address, as a person types it."""

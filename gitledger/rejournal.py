@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from gitledger import codec, identity, layout, lock, pins, reading, transaction
 from gitledger.errors import StaleTip, TryAgain
@@ -19,6 +18,7 @@ from gitledger.model import Change, Draft, Event, Finding, Json, Oid
 from gitledger.redact import redact
 from gitledger.store import Store
 from gitledger.transaction import Plan
+from gitledger.values import dataclass, replace
 from gitledger.view import View, read_manifest
 
 KEPT = "refs/ledgers/kept"

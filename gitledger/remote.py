@@ -13,12 +13,12 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from gitledger import gitcli, refusal, store
 from gitledger.errors import BadConfig, BadData, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.gitdir import GitDir
 from gitledger.model import Oid
+from gitledger.values import dataclass, field
 
 INCOMING = "refs/ledgers/incoming"
 SEEN = "refs/ledgers/seen"

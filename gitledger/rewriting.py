@@ -6,7 +6,6 @@ Nothing here moves a ref. What is made lies in the store, and is proved, before 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 
 from gitledger import codec, contents, ingest, layout, objects, reading, transaction
 from gitledger.errors import BadData
@@ -17,6 +16,7 @@ from gitledger.objects import Kind, Object
 from gitledger.redact import Clean, redact
 from gitledger.store import Store, history
 from gitledger.transaction import Desk, Plan
+from gitledger.values import dataclass, field, replace
 from gitledger.view import View
 
 KIND = "purge"

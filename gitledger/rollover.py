@@ -6,7 +6,6 @@ every turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger import layout, sessions, tasks
@@ -14,6 +13,7 @@ from gitledger.ledger import QUIET, Ledger
 from gitledger.model import Change, Draft, Json, Key, Position, Record
 from gitledger.schema import Rollover
 from gitledger.tasks import Hand
+from gitledger.values import dataclass
 from gitledger.view import View
 
 Word: TypeAlias = Literal["continue", "checkpoint", "fresh session", "emergency"]

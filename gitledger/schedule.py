@@ -8,9 +8,9 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gitledger.errors import CannotWrite, Missing, NotAllowed, Usage
+from gitledger.values import dataclass
 
 MARK = "# gitledger-memory"
 """What ends a line of cron's that is ours, with which clone and ledger behind it."""

@@ -9,13 +9,13 @@ that are new, and for the JSON Schemas.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from gitledger.bounds import Number, Text
 from gitledger.errors import BadData, Usage
 from gitledger.model import Finding, Json
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -208,20 +208,20 @@ def read_object(data: bytes) -> tuple[dict[str, Json], list[Finding]]:
 def generic(value: dict[str, Json], faults: list[Finding]) -> GenericPayload:
     """The payload that an object's fields make; what is wrong with one is added to `faults`, and it is left out."""
     read: dict[str, Any] = {}
-    for field in fields(GenericPayload):
-        given = value.get(field.name)
+    for name in GenericPayload.__match_args__:
+        given = value.get(name)
         if given is None:
             continue
-        if field.name in ("pid", "used", "limit"):
-            read[field.name] = _whole(given, field.name, faults)
-        elif field.name == "commands":
+        if name in ("pid", "used", "limit"):
+            read[name] = _whole(given, name, faults)
+        elif name == "commands":
             runs = (_command(item, where, faults) for item, where in _listed(given, "commands", faults))
             read["commands"] = tuple(run for run in runs if run)
-        elif field.name in ("files", "errors", "ids", "undone"):
-            texts = (_text(item, where, faults) for item, where in _listed(given, field.name, faults))
-            read[field.name] = tuple(text for text in texts if text)
+        elif name in ("files", "errors", "ids", "undone"):
+            texts = (_text(item, where, faults) for item, where in _listed(given, name, faults))
+            read[name] = tuple(text for text in texts if text)
         else:
-            read[field.name] = _text(given, field.name, faults) or ""
+            read[name] = _text(given, name, faults) or ""
     return GenericPayload(**read)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gitledger import layout, objects, reading
 from gitledger.errors import BadData, LedgerError
@@ -11,6 +10,7 @@ from gitledger.layout import Kind
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Json, Key, Record
 from gitledger.shards import Read, Row
+from gitledger.values import dataclass
 from gitledger.view import View
 
 _AROUND = 60  # characters of a found text before its first word

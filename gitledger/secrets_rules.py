@@ -6,7 +6,7 @@ bounded, and every unbounded one ends a rule, so that time grows with the text a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gitledger.values import dataclass
 
 RULESET = "2"
 """The version of the rules; a later rule can be told apart from those that a text has been through."""

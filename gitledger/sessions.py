@@ -6,13 +6,12 @@ make the commit that holds checkpoint, handover and the closing together, so tha
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-
 from gitledger import derive, layout, process
 from gitledger.derive import Facts
 from gitledger.model import Change, Draft, Json, Key
 from gitledger.tasks import Hand
 from gitledger.transaction import Plan
+from gitledger.values import asdict, replace
 from gitledger.view import View
 
 ENDED = frozenset(

@@ -11,11 +11,11 @@ import json
 import os
 import stat
 import tempfile
-from dataclasses import asdict, dataclass
 
 from gitledger import pins
 from gitledger.errors import BadData, CannotWrite
 from gitledger.splice import Pointer, Span
+from gitledger.values import asdict, dataclass
 
 BIGGEST = 16 << 20
 BOM = "\ufeff"

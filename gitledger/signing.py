@@ -14,11 +14,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from gitledger import certificates, gitdir, openpgp
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
+from gitledger.values import dataclass
 
 NAMESPACE = "git"
 KEY_TYPE = "ssh-ed25519"

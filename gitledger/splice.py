@@ -10,11 +10,11 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger.errors import BadData
 from gitledger.model import Json
+from gitledger.values import dataclass
 
 DEPTH = 100
 _BLANK = " \t\r\n"

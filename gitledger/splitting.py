@@ -7,13 +7,13 @@ a pointer, and its evidence stays there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gitledger import layout, proof, tasks, todo
 from gitledger.errors import BadData, NotAllowed
 from gitledger.model import Change, Draft, Field, Finding, Json, Key, Record
 from gitledger.render import task as rendered
 from gitledger.tasks import Hand
+from gitledger.values import dataclass
 from gitledger.view import View
 
 

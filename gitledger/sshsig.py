@@ -10,13 +10,13 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gitledger import signing
 from gitledger.errors import BadSignature
 from gitledger.signing import NAMESPACE, PublicKey
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

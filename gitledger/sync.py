@@ -12,7 +12,6 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,7 @@ from gitledger.redact import redact
 from gitledger.remote import Line, Remote
 from gitledger.store import Store
 from gitledger.transaction import Plan
+from gitledger.values import dataclass, field, replace
 from gitledger.view import View, read_manifest
 
 if TYPE_CHECKING:

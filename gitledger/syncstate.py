@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from gitledger import gitdir, pins
 from gitledger.errors import LedgerError
 from gitledger.model import Finding, Key, Oid, Stamp
+from gitledger.values import dataclass, replace
 from gitledger.view import View
 
 FORMAT = 1

@@ -5,14 +5,13 @@ Nothing is written here. A refusal names what is legal instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gitledger import layout, proof, relations, todo
 from gitledger.errors import BadData, NotAllowed
 from gitledger.mint import Mint
 from gitledger.model import Change, Draft, Json, Key, Record
 from gitledger.redact import Clean, redact
 from gitledger.render.text import slug
+from gitledger.values import dataclass
 from gitledger.view import View
 
 TITLE_LIMIT = 200

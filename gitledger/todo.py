@@ -5,11 +5,11 @@ Each way of closing is a field of its own, which nothing takes back: whatever tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger import proof
 from gitledger.model import Key, Record
+from gitledger.values import dataclass
 
 State: TypeAlias = Literal["open", "done", "moved", "dropped"]
 

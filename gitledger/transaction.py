@@ -8,7 +8,6 @@ was; a commit that does not read back is taken off the ref again. The WAL goes l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 from gitledger import certificates, frame, ingest, layout, lock, objects, openpgp, pins, signing, store, trust, wal
@@ -19,6 +18,7 @@ from gitledger.redact import Clean, CleanBytes, Known, redact, texts
 from gitledger.render import tree
 from gitledger.render.text import line as one_line
 from gitledger.schema import Config
+from gitledger.values import dataclass, field
 from gitledger.view import View
 
 LOCK_DEADLINE = 20.0

@@ -7,11 +7,11 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gitledger import install
 from gitledger.install import Place, Wired
+from gitledger.values import dataclass
 
 VARIABLE = "GITLEDGER_PROBE"
 HEARD = "gitledger heard"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -26,6 +25,7 @@ from gitledger.model import (
     Stamp,
     Verdict,
 )
+from gitledger.values import dataclass
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -21,6 +20,7 @@ from gitledger.model import Finding, Oid
 from gitledger.pins import Pins
 from gitledger.store import Store
 from gitledger.transaction import Desk
+from gitledger.values import dataclass, field
 
 if TYPE_CHECKING:
     from gitledger.crew import Crew

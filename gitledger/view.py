@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from gitledger import codec, fold, layout, listing
@@ -16,6 +15,7 @@ from gitledger.errors import BadData, NoSuchRecord
 from gitledger.layout import Kind
 from gitledger.model import Event, Json, Key, Record
 from gitledger.shards import Counts, Read, Row, Rows, Shards, total
+from gitledger.values import dataclass, field, replace
 
 _UUID = re.compile(r"[0-9A-Za-z-]{0,64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|")

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "gitledger"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model"}),
+    frozenset({"errors", "model", "values"}),
     frozenset(
         {
             "certificates",
@@ -175,6 +175,7 @@ PACKAGES = ("clients", "commands", "render")
 """Their modules may import each other."""
 
 ALLOWED: dict[tuple[str, str], str] = {
+    ("model", "values"): "what the words are made by",
     ("certificates", "der"): "a certificate's form is that of its elements",
     ("keywords", "secrets_rules"): "what may be a value is judged for the rules that found it",
     ("objects", "redact"): "a tree is made of clean bytes alone",
@@ -385,7 +386,9 @@ HOSTED = {"clients.embedded": "", "clients.hermes": "agent hermes_cli hermes_sta
 """What runs within another program's process, with all its modules, and that program's own modules."""
 OUR_OWN = frozenset({"clients.hermes.adapter", "clients.nanobot.adapter"})
 """Modules of those packages that only our own program loads."""
-LIGHT = frozenset({"capture", "clients", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "wal"})
+LIGHT = frozenset(
+    {"capture", "clients", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "values", "wal"}
+)
 """What else of ours they may import as they are loaded: none of these imports more than the standard library either."""
 HEAVY = frozenset({"click", "cryptography", "pydantic", "pygit2", "yaml"})
 PURE = 1

@@ -5,13 +5,12 @@ The plugin throws where the compaction is refused, which is the only way that Op
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gitledger import schema
 from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
+from gitledger.values import replace
 
 NAME = "opencode"
 CAN_REFUSE = True

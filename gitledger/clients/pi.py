@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gitledger import schema
 from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding
 from gitledger.schema import GenericPayload
+from gitledger.values import replace
 
 NAME = "pi"
 CAN_REFUSE = True

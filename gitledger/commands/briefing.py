@@ -20,7 +20,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     ledger = opened(ctx)
     if as_json:
-        from dataclasses import asdict
+        from gitledger.values import asdict
 
         put_json(asdict(briefing.gather(ledger)))
     else:

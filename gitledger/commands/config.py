@@ -30,10 +30,9 @@ def command() -> None:
 @click.pass_context
 def list_(ctx: click.Context, as_json: bool) -> None:
     """List every key with its value and where it comes from."""
-    from dataclasses import asdict
-
     from gitledger import config
     from gitledger.render.text import line
+    from gitledger.values import asdict
 
     ledger = opened(ctx)
     origins = _origins(ctx)

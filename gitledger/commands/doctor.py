@@ -15,10 +15,9 @@ def command(ctx: click.Context, as_json: bool) -> int:
 
     Nothing is written and nothing is contacted. Exit code 1 where there is a warning or a fault.
     """
-    from dataclasses import asdict
-
     from gitledger import doctor
     from gitledger.render.text import line
+    from gitledger.values import asdict
 
     found = list(doctor.checks(opened(ctx)))
     if as_json:

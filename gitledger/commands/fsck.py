@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from gitledger.commands import counted, json_option, opened, put, put_json
+from gitledger.values import asdict
 
 PRINTED = 1_000
 """How many findings are printed; beyond that they are counted."""

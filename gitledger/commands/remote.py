@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gitledger.commands import counted, json_option, opened, put, put_json
+from gitledger.values import asdict
 
 if TYPE_CHECKING:
     from gitledger import sync

@@ -24,7 +24,7 @@ def command(ctx: click.Context, used: float | None, as_json: bool) -> None:
     ledger = opened(ctx)
     advice = usage.advised(ledger, rollover.current(ledger), used)
     if as_json:
-        from dataclasses import asdict
+        from gitledger.values import asdict
 
         put_json(asdict(advice))
     else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from gitledger.commands import json_option, opened, put, put_json
+from gitledger.values import asdict
 
 if TYPE_CHECKING:
     from gitledger.model import Finding

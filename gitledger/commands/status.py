@@ -19,7 +19,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     ledger = opened(ctx)
     facts = briefing.gather(ledger, advice=usage.spoken(ledger, rollover.current(ledger)))
     if as_json:
-        from dataclasses import asdict
+        from gitledger.values import asdict
 
         put_json(asdict(facts))
     else:

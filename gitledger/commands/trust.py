@@ -188,11 +188,11 @@ def rotate(ctx: click.Context, to: str) -> None:
     and user.signingkey is yours to change afterwards. A change of signing.mode takes effect by this command as well.
     """
     import shlex
-    from dataclasses import replace
 
     from gitledger import discover, keys
     from gitledger.errors import Usage
     from gitledger.render.text import line
+    from gitledger.values import replace
 
     ledger = opened(ctx)
     desk, me, old = ledger.desk, ledger.desk.writer.id, _own(ledger)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from gitledger.commands import counted, json_option, put, put_json
+from gitledger.values import asdict, replace
 
 if TYPE_CHECKING:
     from gitledger.cli import Words

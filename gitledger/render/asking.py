@@ -6,9 +6,9 @@ Whatever comes from records stands between fences, as data. The whole is bounded
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gitledger.render.text import fenced, line
+from gitledger.values import dataclass
 
 CHARS = 60_000
 """Characters of what happened that are shown: the newest."""

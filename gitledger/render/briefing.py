@@ -8,7 +8,6 @@ give way; a Next Action that does not fit by itself is cut last, and says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from gitledger.model import UNBORN
 from gitledger.render.divergence import branch, commit, divergence_sentence, short
@@ -29,6 +28,7 @@ from gitledger.render.facts import (
 )
 from gitledger.render.fitting import Part, Plan, give_way, led
 from gitledger.render.text import line, quoted, visible
+from gitledger.values import replace
 
 __all__ = ["LEAST_CHARS", "LEAST_LINES", "ActiveTask", "Briefing", "Checkpoint", "Handover", "Waiting", "briefing"]
 

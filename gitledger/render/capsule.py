@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gitledger.model import UNBORN
@@ -19,6 +18,7 @@ from gitledger.render.facts import WITHHELD, Briefing, dirtiness
 from gitledger.render.fitting import Part, Plan, give_way, led
 from gitledger.render.text import line, quoted, visible
 from gitledger.render.tokens import estimate
+from gitledger.values import dataclass, replace
 
 Mark: TypeAlias = Mapping[str, str]
 """What was shown: the name of each line with its digest."""

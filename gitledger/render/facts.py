@@ -6,13 +6,13 @@ text that is None is there and withheld, because its writer is not trusted here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gitledger.model import Finding, Position, Verdict
 from gitledger.proof import Criterion
 from gitledger.render.text import line
 from gitledger.todo import Todo
+from gitledger.values import dataclass
 
 WITHHELD = "withheld: written by a writer that this machine does not trust; see: gitledger trust list"
 

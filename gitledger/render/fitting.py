@@ -6,9 +6,9 @@ Whoever has a budget makes parts, says of a plan whether it fits, and is given t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from gitledger.render.text import fenced, visible
+from gitledger.values import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

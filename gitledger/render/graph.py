@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gitledger.model import Key
 from gitledger.render.text import line
+from gitledger.values import dataclass
 from gitledger.view import View
 
 NODES = 30

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 
 from gitledger import gitdir
 from gitledger.clients import embedded
 from gitledger.clients.embedded import Embedded, Ran
+from gitledger.values import dataclass
 
 CLIENT = "hermes"
 BLOCKED = "BLOCKED_MISSING_PREREQUISITE: "
