@@ -21,6 +21,7 @@ from gitledger.clients import embedded as host
 from gitledger.clients.nanobot import gate, marks, turns
 from gitledger.clients.nanobot.gate import Blocked, Refusal
 from gitledger.clients.nanobot.marks import Mark
+from gitledger.errors import LedgerError
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
@@ -132,16 +133,21 @@ class Attached:
                 self._over(key, talk, "exit")
 
     # ── in a thread ──────────────────────────────────────────────────────────────────────────
+    def at(self, folder: str) -> Embedded | None:
+        """The ledger of a session that works in `folder`, "" for the workspace; None where there is none."""
+        try:
+            return host.find(CLIENT, self.folder or folder or self.workspace, self.ledger)
+        except LedgerError:
+            return None
+
     def _began(self, key: str, talk: Talk, said: str, messages: Sequence[Message]) -> str:
         found = self._found(talk)
         if found is None:
             return ""
         try:
             self._catch_up(found)
+            self._anew(found, key, talk, messages)
             self._forward(found, key, messages)
-            if not messages and talk.started:
-                self._over(key, talk, "new")
-                talk.source = "clear"
             texts = [self._start(found, key, talk, bool(messages))]
             if said:
                 self._prompt(found, key, said)
@@ -150,6 +156,14 @@ class Attached:
         except Exception as e:  # a turn goes on without us
             found.complain(f"turn of {key}: {type(e).__name__}: {e}")
             return ""
+
+    def _anew(self, found: Embedded, key: str, talk: Talk, messages: Sequence[Message]) -> None:
+        """Close a session whose talk was cleared, which nanobot tells nobody of; it goes on as another one."""
+        mark = marks.read(found, self._id(found, key))
+        if mark is not None and mark.last and not messages:
+            self._over(key, talk, "new")
+            talk.source = "clear"
+            marks.write(found, self._id(found, key), replace(mark, last="", prompted=()))
 
     def _start(self, found: Embedded, key: str, talk: Talk, resumed: bool) -> str:
         if talk.started:
@@ -170,8 +184,8 @@ class Attached:
             marks.write(found, self._id(found, key), replace(mark, prompted=digests))
 
     def _capsule(self, found: Embedded, talk: Talk, said: str) -> str:
-        words = ["capsule", "--json", "--query", said[:4000]]
-        ran = found.run(*words, *(["--since", talk.capsule] if talk.capsule else []))
+        since = [f"--since={talk.capsule}"] if talk.capsule else []
+        ran = found.run("capsule", "--json", "--query=-", *since, given=said)
         if ran.status:
             found.complain(f"capsule: {ran.error}")
             return ""

@@ -60,7 +60,7 @@ def pending(refusal: Refusal | None, embedded: Embedded, now: float) -> bool:
 
 def refused(why: str, before: Refusal | None) -> Refusal:
     """One more refusal, which holds twice as long as the one before."""
-    return Refusal(why, time.monotonic(), min(before.wait * 2, LONGEST) if before else PATIENCE)
+    return Refusal(why, time.monotonic(), min(max(before.wait * 2, PATIENCE), LONGEST) if before else PATIENCE)
 
 
 def pointed(summary: str, pointer: str) -> str:

@@ -23,6 +23,7 @@ SUMMARY_WORDS = (
     "summarization assistant",
     "checkpoint summary",
     "continuation prompt",
+    "replacement checkpoint",
 )
 """By one of these a request for a summary is told from a turn, whichever client sends it."""
 SHELLS = (
