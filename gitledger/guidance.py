@@ -11,13 +11,13 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from gitledger import gitdir, settingsfile, signing, wiring
 from gitledger.errors import BadData
 from gitledger.gitdir import GitDir
 from gitledger.install import Done, State
 from gitledger.settingsfile import Receipt
+from gitledger.values import dataclass, replace
 from gitledger.wiring import Client, Scope
 
 _FILES: Mapping[str, tuple[str, str]] = {
@@ -31,6 +31,8 @@ _FILES: Mapping[str, tuple[str, str]] = {
     "droid": ("AGENTS.md", "AGENTS.md"),
     "kiro": (".kiro/steering/gitledger.md", "steering/gitledger.md"),
     "cursor": (".cursor/rules/gitledger.mdc", ""),
+    "hermes": ("AGENTS.md", ""),
+    "nanobot": ("AGENTS.md", ""),
 }
 """Where each client reads instructions: below the work tree's root, and in the user's folder ("": nowhere)."""
 

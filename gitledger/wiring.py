@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gitledger import shims
 from gitledger.model import Json
 from gitledger.shims import Refusal
+from gitledger.values import dataclass
 
 Scope: TypeAlias = Literal["project", "user"]
 Shape: TypeAlias = Literal["groups", "flat", "list", "plugin", "module"]
@@ -240,6 +240,21 @@ CLIENTS: tuple[Client, ...] = (
             ("sessionEnd", "end"),
         ),
         ("cursor", "cursor-agent"), timeout="", top=(("version", 1),),
+    ),
+    Client(
+        "hermes", "Hermes", "", "config.yaml", ".hermes", "HERMES_HOME",
+        "module",
+        (
+            ("initialize", "start"),
+            ("sync_turn", "prompt"),
+            ("sync_turn", "tool"),
+            ("sync_turn", "turn"),
+            ("on_pre_compress", "compact"),
+            ("compress", "compact"),
+            ("on_session_switch", "compacted"),
+            ("on_session_end", "end"),
+        ),
+        ("hermes",), refusal="status", scopes=("user",), setup="gitledger.clients.hermes.setup",
     ),
 )  # fmt: skip
 DOCUMENTED = ("kiro", "cursor")

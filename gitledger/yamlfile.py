@@ -125,3 +125,73 @@ def _end(node: Any) -> int:
         return _end(node.value[-1]) if node.value else -1
     in_block = node.style in ("|", ">") if node.id == "scalar" else not node.flow_style
     return -1 if in_block else int(node.end_mark.index)
+
+
+# ── a list's items, and taking out again ─────────────────────────────────────────────────────
+def with_item(document: Document, section: str, key: str, item: str) -> str:
+    """The text with one more item in a list that `section` holds; as `with_value`."""
+    node = _at(document, section, key)
+    if node is None or node.id != "sequence" or not node.value:
+        return with_value(document, section, key, [item]) if node is None or not node.value else ""
+    text, shown = document.text, _shown(item)
+    if node.flow_style:
+        end = node.value[-1].end_mark.index
+        return f"{text[:end]}, {shown}{text[end:]}"
+    end = _end(node.value[-1])
+    start = node.value[0].start_mark
+    dash = text.rfind("-", 0, start.index)
+    if end < 0 or dash < 0:
+        return ""
+    indent = text[text.rfind("\n", 0, dash) + 1 : dash]
+    line = text.find("\n", end)
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    head, tail = (text[: line + 1], text[line + 1 :]) if line >= 0 else (text + line_end, "")
+    return f"{head}{indent}- {shown}{line_end}{tail}" if not indent.strip() else ""
+
+
+def without_item(document: Document, section: str, key: str, item: str) -> str:
+    """The text without an item of such a list; "" where that cannot be done here."""
+    node = _at(document, section, key)
+    if node is None or node.id != "sequence":
+        return ""
+    text = document.text
+    at = next((n for n, one in enumerate(node.value) if one.value == item), -1)
+    if at < 0:
+        return ""
+    one = node.value[at]
+    if node.flow_style:
+        if at:
+            return text[: node.value[at - 1].end_mark.index] + text[one.end_mark.index :]
+        after = node.value[1].start_mark.index if len(node.value) > 1 else one.end_mark.index
+        return text[: one.start_mark.index] + text[after:]
+    if len(node.value) == 1:
+        return without_value(document, section, key)
+    return _without_lines(text, one.start_mark.index, one.end_mark.index)
+
+
+def without_value(document: Document, section: str, key: str) -> str:
+    """The text without one value of a section, and without the section where nothing else is in it."""
+    pair = _pair(document.root, section)
+    if pair is None or pair[1].id != "mapping":
+        return ""
+    name, table = pair
+    inner = _pair(table, key)
+    if inner is None or table.flow_style:
+        return ""
+    last = inner[1].value[-1] if inner[1].id == "sequence" and inner[1].value else inner[1]
+    end = last.end_mark.index if inner[1].start_mark.index != inner[1].end_mark.index else inner[0].end_mark.index
+    start = name.start_mark.index if len(table.value) == 1 else inner[0].start_mark.index
+    return _without_lines(document.text, start, end)
+
+
+def _at(document: Document, section: str, key: str) -> Any:
+    pair = _pair(document.root, section)
+    inner = _pair(pair[1], key) if pair and pair[1].id == "mapping" else None
+    return inner[1] if inner else None
+
+
+def _without_lines(text: str, start: int, end: int) -> str:
+    """The text without the whole lines from `start` to `end`."""
+    first = text.rfind("\n", 0, start) + 1
+    after = text.find("\n", end)
+    return text[:first] + (text[after + 1 :] if after >= 0 else "")

@@ -263,6 +263,7 @@ WRITING = (
     ("hooks", "install", "--client", "{}"),
     ("hooks", "uninstall", "--client", "{}"),
     ("hooks", "test", "--client", "{}"),
+    ("hooks", "package"),
     ("hooks", "status", "--client", "{}"),
     ("hooks", "script", "{}"),
     ("remote", "accept", "{}"),

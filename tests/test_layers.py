@@ -363,6 +363,7 @@ STARTS_PROGRAMS = frozenset(
     {
         "clients.embedded",
         "clients.guest",
+        "clients.hermes.setup",
         "commands",
         "demo",
         "evidence",
@@ -384,7 +385,9 @@ EXPORTED = ("__version__", "open")
 """What `gitledger/__init__.py` itself offers; any other name imported from there is a module."""
 HOSTED = {"clients.embedded": "", "clients.hermes": "agent hermes_cli hermes_state", "clients.nanobot": "nanobot"}
 """What runs within another program's process, with all its modules, and that program's own modules."""
-OUR_OWN = frozenset({"clients.hermes.adapter", "clients.nanobot.adapter"})
+OUR_OWN = frozenset(
+    {"clients.hermes.adapter", "clients.hermes.settings", "clients.hermes.setup", "clients.nanobot.adapter"}
+)
 """Modules of those packages that only our own program loads."""
 LIGHT = frozenset(
     {"capture", "clients", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "values", "wal"}
@@ -526,6 +529,8 @@ def modules() -> dict[str, str]:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[:2] == ("clients", "plugins"):
+            continue  # texts that are put into another program's folders
         found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text()
     return found
 

@@ -84,7 +84,7 @@ def install(
     done, status = _each(places, lambda at: install.install(at, instead=instead))
     for outcome in done:
         put(_told(outcome))
-        if outcome.place.scope != scope:
+        if outcome.place.scope != scope and outcome.done != "current":
             whose = "your own settings, for all repositories" if outcome.place.scope == "user" else "a project's"
             put(f"{outcome.place.client.name}: these are {whose}, for it has no others")
         for text in outcome.notes:
@@ -100,7 +100,11 @@ def install(
         put(text)
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
-    if not user and not (found and gitdir.ledgers(found.common)):
+    if not user and found is None:
+        put(
+            f"{ctx.obj.path} is in no git repository, and a ledger is kept in one; make it one: git init, gitledger init"
+        )
+    elif not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status
 

@@ -68,12 +68,12 @@ class Provider:
         return NAME
 
     def is_available(self) -> bool:
-        """True unless the person switched it off."""
-        return not capture.silenced()
+        """True, also where it does nothing: Hermes lets nothing be compacted where a provider that must agree is none."""
+        return True
 
     def unavailable_reason(self) -> str:
-        """Why it is not."""
-        return health.absent(_here()) if capture.silenced() else ""
+        """It is available."""
+        return ""
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The tools, where a ledger is: Hermes asks before it has said which session this is."""
@@ -211,15 +211,14 @@ class Provider:
     def on_pre_compress(self, messages: Sequence[Mapping[str, Any]], *, require_checkpoint: bool = False) -> str:
         """Make the checkpoint of a compaction; its pointer and capsule, for whoever writes the summary.
 
-        With `require_checkpoint` a return says that it is durable, and RuntimeError that none was made.
+        With `require_checkpoint` a return says that it is durable, and RuntimeError that none was made. Where there is
+        no ledger there is nothing to be made durable, and "" lets Hermes go on: it requires one everywhere or nowhere.
         """
-        if self._at is None:
-            if require_checkpoint:
-                raise RuntimeError(f"{compaction.BLOCKED}{health.absent(self._folder or _here())}")
-            return ""
-        self._line.wait(LAST)
-        self._safely("a turn under way", lambda: self._of(self._session).leftover(messages))
-        verdict = compaction.before([self._at.folder], self._session, first=True)
+        if self._at:
+            self._line.wait(LAST)
+            self._safely("a turn under way", lambda: self._of(self._session).leftover(messages))
+        folder = self._at.folder if self._at else self._folder or _here()
+        verdict = compaction.before([folder], self._session, first=True)
         if verdict.refusal:
             self._complain(f"compact: {verdict.refusal}")
             if require_checkpoint:
