@@ -101,9 +101,7 @@ def install(
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
     if not user and found is None:
-        put(
-            f"{ctx.obj.path} is in no git repository, and a ledger is kept in one; make it one: git init, gitledger init"
-        )
+        put(f"{ctx.obj.path} is in no git repository, and a ledger is kept in one: make it one, git init, gitledger init")
     elif not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status

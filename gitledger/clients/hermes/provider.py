@@ -68,7 +68,7 @@ class Provider:
         return NAME
 
     def is_available(self) -> bool:
-        """True, also where it does nothing: Hermes lets nothing be compacted where a provider that must agree is none."""
+        """True, also where it does nothing: without a provider that it requires Hermes lets nothing be compacted."""
         return True
 
     def unavailable_reason(self) -> str:
