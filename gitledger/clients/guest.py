@@ -11,22 +11,26 @@ import atexit
 import json
 import os
 import socket
-import struct
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitledger import gitdir, schema
+from gitledger import clients, gitdir, schema
 from gitledger.clients import generic
 from gitledger.clients.answers import Answer
+from gitledger.clients.room import HEADER
 from gitledger.errors import BadData, LedgerError
 from gitledger.frame import Entry
 from gitledger.ingest import permitted
 from gitledger.model import Draft, Finding, Json
 from gitledger.schema import Config, GenericPayload
+from gitledger.values import dataclass, replace
+
+if TYPE_CHECKING:
+    from gitledger.doctor import Check
+    from gitledger.ledger import Ledger
 
 GROUP = "gitledger.clients"
 PATIENCE = 5.0
@@ -40,7 +44,6 @@ FAILED = "adapter"
 """The rule of a finding that says that an adapter failed; what comes with it was read as the generic client's."""
 UNREAD = "no adapter"
 """The rule of a finding that says that not all was read, for want of an adapter."""
-HEADER = struct.Struct("!Q")
 _ENTER = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from gitledger.clients import room; "
     "room.main(int(sys.argv[2]), *sys.argv[3:])"
@@ -260,6 +263,29 @@ def path() -> list[str]:
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     kept = [place for place in sys.path if place and os.path.abspath(place) != here]
     return kept if home in kept else [*kept, home]
+
+
+def checks(ledger: Ledger) -> list[Check]:
+    """How the adapters fare of clients that are none of ours and were heard here, for `gitledger doctor`."""
+    from gitledger import firing
+    from gitledger.doctor import Check
+
+    try:
+        names = {client for client, _ in firing.last(ledger)} - set(clients.MODULES)
+    except (LedgerError, OSError, ValueError) as e:
+        return [Check("clients", "fault", f"cannot be looked at: {e}", "mend that and run gitledger doctor again")]
+    found = []
+    for name in sorted(filter(clients.is_name, names)):
+        its = adapter(name)
+        if isinstance(its, Plain):
+            what = f"{name}: no adapter is installed; its payload is read as the generic client's"
+            found.append(Check("clients", "ok", what))
+        elif its.room.fault:
+            what = f"{name}: the adapter of package {its.room.point.package} fails: {its.room.fault}"
+            found.append(Check("clients", "warning", what, "mend or remove that package"))
+        else:
+            found.append(Check("clients", "ok", f"{name}: the adapter of package {its.room.point.package}"))
+    return found
 
 
 def sound(faults: list[Finding]) -> list[Finding]:

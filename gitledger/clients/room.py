@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import struct
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gitledger.clients import guest
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding
 from gitledger.schema import CommandRun, GenericPayload
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     from gitledger.model import Json
 
+HEADER = struct.Struct("!Q")
+"""What goes before each request and each answer: its size in bytes."""
+PATIENCE = 10.0
+"""Seconds after which the kernel ends an adapter that hangs; whoever asked has ended it long before."""
 SHOWN = 300
 """Characters of what an adapter says of its failure."""
 
@@ -95,8 +99,7 @@ def _failure(error: BaseException) -> dict[str, str]:
 
 
 def _alarm() -> None:
-    # The other side ends what hangs; where that one is gone itself, the kernel does.
-    signal.setitimer(signal.ITIMER_REAL, 2 * guest.PATIENCE)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
 
 
 def _say(line: socket.socket, value: Mapping[str, Any]) -> None:
@@ -105,14 +108,14 @@ def _say(line: socket.socket, value: Mapping[str, Any]) -> None:
     except (TypeError, ValueError, RecursionError) as e:
         data = json.dumps(_failure(e)).encode("ascii")
     try:
-        line.sendall(guest.HEADER.pack(len(data)) + data)
+        line.sendall(HEADER.pack(len(data)) + data)
     except OSError:
         pass  # nobody listens any more, and the next look finds that out
 
 
 def _heard(line: socket.socket) -> bytes | None:
-    head = _exactly(line, guest.HEADER.size)
-    return _exactly(line, guest.HEADER.unpack(head)[0]) if head else None
+    head = _exactly(line, HEADER.size)
+    return _exactly(line, HEADER.unpack(head)[0]) if head else None
 
 
 def _exactly(line: socket.socket, size: int) -> bytes | None:

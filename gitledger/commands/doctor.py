@@ -16,10 +16,12 @@ def command(ctx: click.Context, as_json: bool) -> int:
     Nothing is written and nothing is contacted. Exit code 1 where there is a warning or a fault.
     """
     from gitledger import doctor
+    from gitledger.clients import guest
     from gitledger.render.text import line
     from gitledger.values import asdict
 
-    found = list(doctor.checks(opened(ctx)))
+    ledger = opened(ctx)
+    found = [*doctor.checks(ledger), *guest.checks(ledger)]
     if as_json:
         put_json([asdict(check) for check in found])
     else:
