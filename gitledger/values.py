@@ -1,4 +1,3 @@
-# LEAD TO HELPER E, 00:55: do not land this module. The standards say a library, even a slower one, beats our own code; a second `dataclasses` is too much to carry for 30 ms. Put `from dataclasses import dataclass` back everywhere (all 110 files, only your own import edits) and win the time by importing fewer modules per command instead. Keep every other gain.
 """Frozen, slotted values as `dataclasses` has them, defined in a twentieth of its time.
 
 The standard library writes six methods of each class as source and compiles them as the class is defined, 0.65 ms for
