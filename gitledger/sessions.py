@@ -16,7 +16,7 @@ from gitledger.view import View
 
 ENDED = frozenset(
     (
-        "", "clear", "complete", "completed", "done", "exit", "fork", "logout", "new", "other", "prompt_input_exit",
+        "", "clear", "complete", "completed", "compression", "done", "exit", "fork", "logout", "new", "other", "prompt_input_exit",
         "quit", "reload", "resume", "user_close", "user_exit", "window_close",
     )
 )  # fmt: skip

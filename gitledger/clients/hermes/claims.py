@@ -18,18 +18,22 @@ from dataclasses import dataclass
 from gitledger import gitdir
 from gitledger.errors import LedgerError
 
+HELD = 200
+"""Sessions that one process has at once: a gateway that runs for months has had thousands."""
 KEPT = 30 * 24 * 3600
 """Seconds after which a session that nobody has is looked at no more."""
 MOST = 64 << 10
+_held: dict[str, Claim] = {}
 
 
 @dataclass(slots=True)
 class Claim:
     """A session that this process has. `since` is when this clone heard of it first, in milliseconds.
 
-    `settled` is a digest of its turns as they all were in the ledger, "" where nobody has looked.
+    `settled` says how its messages stood when all of them were in the ledger, "" where nobody has looked.
     """
 
+    path: str
     session: str
     since: int
     settled: str
@@ -37,21 +41,23 @@ class Claim:
     """Whether it was heard of before this claim."""
     fd: int
 
-    def settle(self, digest: str) -> None:
-        """Remember that turns of this digest are all in the ledger."""
-        if digest != self.settled:
-            self.settled = digest
+    def settle(self, standing: str) -> None:
+        """Remember that all is in the ledger as its messages stand now."""
+        if standing != self.settled and self.fd >= 0:
+            self.settled = standing
             _write(self)
 
     def release(self) -> None:
         """Let go of it; again is harmless."""
         fd, self.fd = self.fd, -1
+        if _held.get(self.path) is self:
+            del _held[self.path]
         if fd >= 0:
             os.close(fd)
 
 
 def take(common: str, ledger: str, session: str, *, new: bool = True) -> Claim | None:
-    """Have a session, or None where another living process has it, or nobody heard of it and it is not to be `new`.
+    """Have a session, or None where another living process has it, or this one had it already where it is not `new`.
 
     Raises OSError and CannotWrite where no file can be.
     """
@@ -60,6 +66,8 @@ def take(common: str, ledger: str, session: str, *, new: bool = True) -> Claim |
         gitdir.check_state(common)
         os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, hashlib.sha256(session.encode("utf-8", "backslashreplace")).hexdigest()[:32])
+    if path in _held:
+        return _held[path] if new else None
     fd = gitdir.open_own(path, os.O_RDWR | (os.O_CREAT if new else 0))
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,6 +79,7 @@ def take(common: str, ledger: str, session: str, *, new: bool = True) -> Claim |
     since = said.get("since")
     settled = said.get("settled")
     claim = Claim(
+        path,
         session,
         since if isinstance(since, int) else time.time_ns() // 1_000_000,
         settled if isinstance(settled, str) else "",
@@ -79,6 +88,10 @@ def take(common: str, ledger: str, session: str, *, new: bool = True) -> Claim |
     )
     if not known:
         _write(claim)
+    if new:
+        _held[path] = claim
+        while len(_held) > HELD:
+            next(iter(_held.values())).release()
     return claim
 
 

@@ -23,6 +23,8 @@ CLIENT = "hermes"
 NAME = "gitledger"
 OPENED = 5.0
 """Seconds that a first prompt waits for its session to be opened; Hermes itself waits 8 for all of it."""
+SYNCED = 30.0
+"""Seconds that a turn's end, on Hermes' own worker, waits for what came before."""
 LAST = 4.0
 """Seconds that an exit waits for what is still being done."""
 PROMPT = (
@@ -130,6 +132,7 @@ class Provider:
         left = self._sessions.pop(before, None)
         if left is not None:
             self._line.add(lambda: left.end(ended))
+        self._of(new_session_id).renew()
         self._begin(new_session_id, source, parent_session_id or before)
 
     def on_session_end(self, messages: Sequence[Mapping[str, Any]] | None = None) -> None:
@@ -184,6 +187,7 @@ class Provider:
     ) -> None:
         """Log a turn that ended; the same one once, however often it is told."""
         if self._at:
+            self._line.wait(SYNCED)  # its prompt may wait there
             session = self._of(session_id or self._session)
             used = context.figures(session.id, self._status)
             self._safely("a turn", lambda: session.answered(user_content, assistant_content, messages, used))
@@ -247,7 +251,6 @@ class Provider:
     def _begin(self, session_id: str, source: str, parent: str = "") -> None:
         self._session = session_id
         session = self._of(session_id)
-        session.renew(whole=True)
         self._line.add(lambda: session.open(source, parent))
 
     def _of(self, session_id: str) -> Session:

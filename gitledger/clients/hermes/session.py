@@ -26,6 +26,9 @@ ENDED = 12.0
 """Seconds for a session's end."""
 STEP = 5
 """Per cent of a context after which advice is asked for again."""
+KEPT = 200
+_marks: dict[tuple[str, str, str], str] = {}
+"""What each session was given, for this process: a gateway makes an agent anew for a talk that goes on."""
 
 
 class Session:
@@ -41,9 +44,8 @@ class Session:
         self._open: list[str] = []
         """Prompts of which no turn's end was heard, the newest last."""
         self._heard: set[str] = set()
-        self._whole = True
+        self._place = (at.found.common, at.ledger, ident)
         self._briefing = ""
-        self._mark = ""
         self._taken: set[int] = set()
         self._step = -1
         self._advised = ""
@@ -57,6 +59,7 @@ class Session:
             if claim.session != self.id:
                 self._reconcile(claim)
         self._have()
+        goes_on = bool(_marks.get(self._place))
         known = self._claim is not None and self._claim.before
         source = source or ("resume" if known or self._any() else "startup")
         said = {"session_id": self.id, "source": source, "pid": os.getpid()}
@@ -64,8 +67,8 @@ class Session:
         if ran.status or ran.error:
             self._complain(f"start: {ran.error or f'exit {ran.status}'}")
         with self._lock:
-            # After a compaction the summary holds what a briefing says.
-            self._briefing = "" if source == "compact" else ran.text
+            # After a compaction the summary holds what a briefing says, and a talk that goes on holds the one it had.
+            self._briefing = "" if source == "compact" or goes_on else ran.text
 
     def end(self, reason: str) -> None:
         """Close the session with checkpoint and handover, once, and let go of it."""
@@ -74,6 +77,7 @@ class Session:
                 return
             self._ended = True
             claim, self._claim = self._claim, None
+        self.renew()
         ran = self._at.hook("end", {"session_id": self.id, "reason": reason}, timeout=ENDED)
         if ran.status or ran.error:
             self._complain(f"end: {ran.error or f'exit {ran.status}'}")
@@ -82,13 +86,12 @@ class Session:
 
     def compacted(self) -> None:
         """Its talk was compacted and it goes on: the next prompt is given all."""
-        self.renew(whole=True)
+        self.renew()
         self._at.log("compacted", {"session_id": self.id})
 
-    def renew(self, *, whole: bool) -> None:
+    def renew(self) -> None:
         """Take what the model was given for forgotten."""
-        with self._lock:
-            self._whole, self._mark = whole, ""
+        _marks.pop(self._place, None)
 
     # ── turns ────────────────────────────────────────────────────────────────────────────────
     def asked(self, prompt: str) -> None:
@@ -126,7 +129,7 @@ class Session:
 
     def rewound(self) -> None:
         """Log which requests the person took back, with their turns; what the model was given may be gone with them."""
-        self.renew(whole=True)
+        self.renew()
         try:
             back = {row: said for row, said in self._read_taken().items() if row not in self._taken}
         except sqlite3.Error as e:
@@ -163,18 +166,20 @@ class Session:
         Where the capsule cannot be had, what there is of it is given, and the next prompt is given all.
         """
         with self._lock:
-            first, mark, briefing = self._whole, self._mark, self._briefing
-        words = ["capsule", "--json", "--query=-", *([] if first else [f"--since={mark}"])]
+            mark, briefing = _marks.get(self._place, ""), self._briefing
+        words = ["capsule", "--json", "--query=-", *([f"--since={mark}"] if mark else [])]
         ran = self._at.run(*words, given=turns.text(query)[:QUERY], timeout=CAPSULE)
         if ran.status:
             self._complain(f"a prompt's capsule: {ran.error}")
-            return briefing if first else ""
+            return briefing
         made = json.loads(ran.text)
         with self._lock:
-            self._mark, self._whole = str(made["mark"]), False
-            if first:
-                self._briefing = ""
-        return "\n\n".join(text for text in (briefing if first else "", str(made["text"]).strip()) if text)
+            self._briefing = ""
+            _marks.pop(self._place, None)
+            _marks[self._place] = str(made["mark"])
+            while len(_marks) > KEPT:
+                _marks.pop(next(iter(_marks)))
+        return "\n\n".join(text for text in (briefing, str(made["text"]).strip()) if text)
 
     def advice(self, used: Mapping[str, int]) -> str:
         """What to do next in one line, where that is another thing than was said last; "" for going on."""
