@@ -73,7 +73,8 @@ def install(
     if bare and (not named or any(client.scope(user) == "project" for client in named)) and not user:
         raise NotARepository(f"{ctx.obj.path} is in no work tree; go into one, or say --user for your own settings")
     used = [client for client in wiring.CLIENTS if not names and install.is_used(client, found, os.environ)]
-    chosen = named or [client for client in used if client.name not in wiring.DOCUMENTED and scope in client.scopes]
+    apart = [client for client in used if client.asked or scope not in client.scopes]
+    chosen = named or [client for client in used if client.name not in wiring.DOCUMENTED and client not in apart]
     if found and gitdir.ledgers(found.common):
         program.remember(found.common)
     if not chosen:
@@ -89,11 +90,8 @@ def install(
             put(f"{outcome.place.client.name}: these are {whose}, for it has no others")
         for text in outcome.notes:
             put(f"{outcome.place.client.name}: {text}")
-    for client in used:
-        if scope not in client.scopes:
-            put(
-                f"{client.title} is here too, and is put in by its name: gitledger hooks install --client {client.name}"
-            )
+    for client in apart:
+        put(f"{client.title} is here too, and is put in by its name: gitledger hooks install --client {client.name}")
     if guidance:
         status = _guidance(((client, scope) for client in chosen), found, "install") or status
     for text in install.also(done, found, os.environ):
@@ -101,7 +99,7 @@ def install(
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
     if not user and found is None:
-        put(f"{ctx.obj.path} is in no git repository, and a ledger is kept in one: make it one, git init, gitledger init")
+        put(f"{ctx.obj.path} is in no git repository, where a ledger is kept; make it one: git init && gitledger init")
     elif not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status

@@ -21,8 +21,8 @@ WAY_OUT = (
     "to let one compaction through say gitledger compaction allow --once --reason WHY, "
     "or start Hermes with GITLEDGER_DISABLE=1"
 )
-SAME = 60.0
-"""Seconds within which the engine, asking behind the provider, asks for the same compaction."""
+SAME, AT_ONCE = 60.0, 2.0
+"""Seconds within which the engine asks for the same compaction as the provider did, who was let through, or refused."""
 FIRST, LONGEST = 30.0, 1800.0
 """Seconds until a compaction that was refused is tried again by itself: doubled by each refusal that follows."""
 MOST = 5_900
@@ -47,7 +47,7 @@ class Held:
     refusal: str
 
 
-_passed: dict[tuple[str, str], tuple[float, Verdict]] = {}
+_told: dict[tuple[str, str], tuple[float, Verdict]] = {}
 _held: dict[str, Held] = {}
 
 
@@ -61,13 +61,13 @@ def before(folders: list[str], session: str, *, asked: bool = False, first: bool
         if found is None:
             return Verdict()
         key = (found.found.common, session)
-        at, verdict = _passed.pop(key, (0.0, Verdict()))
-        if not first and at and time.monotonic() - at < SAME:
+        at, verdict = _told.pop(key, (0.0, Verdict()))
+        if not first and at and time.monotonic() - at < (AT_ONCE if verdict.refusal else SAME):
             return verdict
         verdict = _verdict(found.hook("compact", {"session_id": session, "trigger": "manual" if asked else "auto"}))
         _keep(found, verdict)
-        if first and not verdict.refusal:
-            _passed[key] = (time.monotonic(), verdict)
+        if first:
+            _told[key] = (time.monotonic(), verdict)
         return verdict
     except Exception as e:  # a ledger may well be there, and Hermes swallows what we raise
         return Verdict(refusal=f"{BLOCKED}no checkpoint was made ({type(e).__name__}: {_line(str(e))}); {WAY_OUT}")
