@@ -39,7 +39,8 @@ class Client:
     `project` is a path below the work tree's root, `user` one below `base` (an environment variable that names a
     folder) or else below the home folder's `home`. `events` pairs its events with ours. `programs` are what it is run
     by. `own` says that the file is ours alone, `below` that it is read where the client is started in a folder below.
-    `scopes` are those that it has; `setup` names the module (an `install.Setup`) of a client of shape "module".
+    `scopes` are those that it has; `setup` names the module (an `install.Setup`) of a client of shape "module". One
+    that is `asked` for is put in by its name alone: nothing tells whether it works in this repository.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Client:
     top: tuple[tuple[str, Json], ...] = ()
     scopes: tuple[Scope, ...] = ("project", "user")
     setup: str = ""
+    asked: bool = False
 
     def scope(self, user: bool) -> Scope:
         """The scope that is meant: the one that was asked for, or the only one that there is."""
@@ -255,6 +257,19 @@ CLIENTS: tuple[Client, ...] = (
             ("on_session_end", "end"),
         ),
         ("hermes",), refusal="status", scopes=("user",), setup="gitledger.clients.hermes.setup",
+    ),
+    Client(
+        "nanobot", "nanobot", "plugins/gitledger/plugin.json", "workspace/plugins/gitledger/plugin.json",
+        ".nanobot", "", "module",
+        (
+            ("runtime context", "start"),
+            ("runtime context", "prompt"),
+            ("SessionTurnPersisted", "turn"),
+            ("Consolidator", "compact"),
+            ("Consolidator", "compacted"),
+            ("exit", "end"),
+        ),
+        ("nanobot",), refusal="status", own=True, asked=True, setup="gitledger.clients.nanobot.setup",
     ),
 )  # fmt: skip
 DOCUMENTED = ("kiro", "cursor")

@@ -34,6 +34,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "redact",
             "relations",
             "render",
+            "replacing",
             "results",
             "scope",
             "secrets_rules",
@@ -180,10 +181,13 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("keywords", "secrets_rules"): "what may be a value is judged for the rules that found it",
     ("objects", "redact"): "a tree is made of clean bytes alone",
     ("render", "redact"): "no name is made of a text that was not read, and a tree is made of clean bytes alone",
-    ("redact", "disguise"): "a text is read as it is meant",
     ("redact", "keywords"): "what may be a value is judged by what it looks like",
-    ("redact", "privatekeys"): "the rules' table, the keys' blocks and the judgement make one answer",
-    ("redact", "secrets_rules"): "the rules' table, the keys' blocks and the judgement make one answer",
+    ("redact", "replacing"): "a text is clean once every rule has read it",
+    ("replacing", "disguise"): "a text is read as it is meant",
+    ("replacing", "keywords"): "what may be a value is judged by what it looks like",
+    ("replacing", "privatekeys"): "the rules' table, the keys' blocks and the judgement make one answer",
+    ("replacing", "redact"): "what stands in a secret's place is the same mark to both",
+    ("replacing", "secrets_rules"): "the rules' table, the keys' blocks and the judgement make one answer",
     ("fold", "layout"): "the kinds of records say how their fields merge",
     ("fold", "codec"): "equal values are told by their canonical bytes",
     ("view", "codec"): "a view reads records from their bytes",
@@ -364,6 +368,7 @@ STARTS_PROGRAMS = frozenset(
         "clients.embedded",
         "clients.guest",
         "clients.hermes.setup",
+        "clients.nanobot.setup",
         "commands",
         "demo",
         "evidence",
@@ -386,7 +391,13 @@ EXPORTED = ("__version__", "open")
 HOSTED = {"clients.embedded": "", "clients.hermes": "agent hermes_cli hermes_state", "clients.nanobot": "nanobot"}
 """What runs within another program's process, with all its modules, and that program's own modules."""
 OUR_OWN = frozenset(
-    {"clients.hermes.adapter", "clients.hermes.settings", "clients.hermes.setup", "clients.nanobot.adapter"}
+    {
+        "clients.hermes.adapter",
+        "clients.hermes.settings",
+        "clients.hermes.setup",
+        "clients.nanobot.adapter",
+        "clients.nanobot.setup",
+    }
 )
 """Modules of those packages that only our own program loads."""
 LIGHT = frozenset(

@@ -6,6 +6,7 @@ gitledger is found by nanobot's Python without anything that it depends on, as t
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import textwrap
 import tomllib
@@ -60,10 +61,8 @@ SMALL = 75_000
 
 
 @pytest.fixture
-def ours(request: pytest.FixtureRequest, tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
+def ours(tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
     """A repository with a ledger which is nanobot's workspace."""
-    if not {"nanobot", "all"} & set(request.config.getoption("--client")):
-        pytest.skip("nanobot is run where it is named: ./dev clients nanobot, or ./dev clients all")
     if why := install.missing("nanobot"):
         pytest.skip(why)
     with serving(OpenAI) as server:
@@ -87,13 +86,16 @@ def site(folder: Path) -> Path:
     return found
 
 
-def configure(ours: Lab, **defaults: Any) -> None:
-    """Write nanobot's settings."""
+def configure(ours: Lab, port: int = 0, **defaults: Any) -> None:
+    """Write nanobot's settings; with a `port` its gateway has a channel there."""
     agents = {"workspace": str(ours.repo.path), "provider": "custom", "model": "fake-model", **defaults}
-    config = {
+    config: dict[str, Any] = {
         "providers": {"custom": {"apiKey": "none", "apiBase": f"{ours.server.url}/v1"}},
         "agents": {"defaults": agents},
     }
+    if port:
+        its = {"enabled": True, "host": "127.0.0.1", "port": port, "websocketRequiresToken": False}
+        config["channels"] = {"websocket": its}
     (ours.home / ".nanobot").mkdir(exist_ok=True)
     (ours.home / ".nanobot" / "config.json").write_text(json.dumps(config))
 
@@ -485,3 +487,62 @@ def test_its_own_program_killed_in_a_turn_and_right_behind_one(ours: Lab) -> Non
     assert prompts(ours) == ["the first one", "the second one", "begin KILLED-MARK", "where were we", "and on"]
     assert len(turns(ours)) == 5
     ours.ledger("verify")
+
+
+# ── its gateway ──────────────────────────────────────────────────────────────────────────────
+CHAT = """
+import asyncio, sys
+from websockets.asyncio.client import connect
+async def main():
+    async with connect(f"ws://127.0.0.1:{sys.argv[1]}/?client_id=ada") as line:
+        await line.recv()
+        for text in sys.argv[2:]:
+            await line.send(text)
+            while "FAKE-REPLY" not in (said := await line.recv()) and "BLOCKED" not in said:
+                pass
+            print(said)
+asyncio.run(main())
+"""
+"""A person at a channel of the gateway, who waits for each answer."""
+
+
+def test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end(ours: Lab) -> None:
+    port, health = free(), free()
+    configure(ours, port)
+    said = ours.folder / "said"
+    words = [install.PACKAGES["nanobot"].path, "-m", "nanobot", "gateway", "--foreground", "--port", str(health)]
+    child = ours.start(["sh", "-c", 'said=$1; shift; exec "$@" >"$said" 2>&1', "sh", str(said), *words])
+    try:
+        with ours.patience(child):
+            ours.wait_for("its channel", lambda: listening(port), child)
+            for texts in (("one 1", "one 2"), ("two 1",)):
+                ran = ours.run([install.PACKAGES["nanobot"].path, "-c", CHAT, str(port), *texts])
+                assert ran.status == 0, ran.err
+            ours.wait_for("all turns", lambda: settled(ours), child)
+            assert NEXT in fresh(ours.server.requests[0])
+            # The second word comes while the first one's answer is on its way: nanobot takes both into one turn.
+            assert prompts(ours) == ["one 1", "one 2", "two 1"]
+            assert turns(ours) == [REPLY] * 3
+            child.terminate()
+            child.wait()
+    finally:
+        if child.poll() is None:
+            kill(child)
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+    assert [(end["reason"], end["turns"]) for end in handovers(ours)] == [("exit", 2), ("exit", 1)]
+    ours.ledger("verify")
+
+
+def free() -> int:
+    """A port of loopback that nobody has."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def listening(port: int) -> bool:
+    """True where somebody answers at a port of loopback."""
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0

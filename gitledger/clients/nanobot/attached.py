@@ -232,10 +232,12 @@ class Attached:
                 fresh = turns.since(messages, mark.last, mark.at)
             for turn in turns.split(fresh):
                 if whole and not turns.ended(turn):
+                    marks.write(found, session, replace(mark, updated=updated))
                     return
                 self._turn(found, session, mark, turn, more or {})
-                mark = Mark(key, turns.digest(turn[-1]), turns.time(turn[-1]), updated)
-            marks.write(found, session, mark)
+                mark = replace(mark, last=turns.digest(turn[-1]), at=turns.time(turn[-1]), updated=updated)
+            # Only now: what is said while a turn goes on is the next one's prompt, and both end together.
+            marks.write(found, session, replace(mark, prompted=()) if fresh else mark)
 
     def _turn(self, found: Embedded, session: str, mark: Mark, turn: list[Message], more: dict[str, Json]) -> None:
         shown = [_public(message) for message in turn if not _hidden(message)]
@@ -255,9 +257,10 @@ class Attached:
         for mark in marks.each(found):
             try:
                 known = self.sessions.read_session_metadata(mark.key)
-                if known and str(known.get("updated_at") or "") != mark.updated:
-                    whole = self.sessions.read_session_file(mark.key) or {}
-                    self._forward(found, mark.key, whole.get("messages") or [], whole=True)
+                updated = str(known.get("updated_at") or "") if known else mark.updated
+                if updated != mark.updated:
+                    messages = (self.sessions.read_session_file(mark.key) or {}).get("messages") or []
+                    self._forward(found, mark.key, messages, updated=updated, whole=True)
             except Exception as e:
                 found.complain(f"catching up with {mark.key}: {type(e).__name__}: {e}")
 
