@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import InitVar, dataclass, field
 
 from gitledger import codec, layout
 from gitledger.errors import BadData
@@ -18,6 +17,7 @@ from gitledger.model import Change, Draft, Event, Finding, Json
 from gitledger.redact import Clean, CleanBytes, Known, bounded, of_events, redact, redact_json, within
 from gitledger.render.text import slug
 from gitledger.schema import Config
+from gitledger.values import InitVar, dataclass, field
 from gitledger.view import Tail, View
 
 TEXT_LIMIT = 20_000

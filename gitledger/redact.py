@@ -10,16 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
-from gitledger import disguise, keywords
 from gitledger.errors import Unscanned
 from gitledger.model import Json
-from gitledger.privatekeys import private_keys
-from gitledger.secrets_rules import KEYWORDS, RULES, RULESET, Rule
 
-__all__ = ["RULES", "RULESET", "Clean", "CleanBytes", "bounded", "redact", "redact_json", "shortened", "within"]
+__all__ = ["Clean", "CleanBytes", "bounded", "redact", "redact_json", "shortened", "within"]
 
 DEEPEST = 100
 """Levels of lists and objects that `redact_json` enters; what lies deeper is named and dropped."""
@@ -32,9 +29,7 @@ Known: TypeAlias = tuple[tuple[str, str], ...]
 _REST = 1_024  # characters at the beginning of a cut text that may be the rest of a secret
 _REMEMBERED = 4_096  # characters of a text whose reading is remembered
 
-_MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_Mark: TypeAlias = Callable[[str, int, int], str]
 
 
 class _Seal:
@@ -102,15 +97,12 @@ def _redact_once(text: str) -> Clean:
 
 def _redact(text: str, known: Known) -> Clean:
     try:
+        from gitledger import replacing  # the rules take longer to load than what reads a ledger
+
         text = _SURROGATE.sub("\ufffd", text)
         for secret, name in known:
             text = text.replace(secret, f"[redacted:{name}]")
-        for _ in range(10):  # a secret gone, its neighbour may stand free; text without one is read once
-            before = text
-            text = _once(_decoded(_joined(text)), _marked)
-            if text == before:
-                break
-        return Clean(text, _SEAL)
+        return Clean(replacing.replaced(text), _SEAL)
     except Exception as e:
         # What it says of itself may hold the text.
         raise Unscanned(
@@ -164,7 +156,9 @@ def redact_json(value: Json, limit: int | None = None, known: Known = ()) -> Jso
 
 def unmarked(text: str) -> str:
     """`text` without the marks that stand in secrets' places, for whoever looks through it again."""
-    return _MARK.sub("", text)
+    from gitledger.replacing import MARK
+
+    return MARK.sub("", text)
 
 
 def texts(value: Json) -> Iterator[str]:
@@ -178,128 +172,6 @@ def texts(value: Json) -> Iterator[str]:
         for name, item in value.items():
             yield name
             yield from (f'{name} = "{text}"' for text in texts(item)) if isinstance(item, str) else texts(item)
-
-
-# ── how a match is replaced ──────────────────────────────────────────────────────────────────
-def _once(text: str, mark: _Mark) -> str:
-    lower = text.lower()
-    if "private" in lower:
-        text = private_keys(text, mark)
-    for rule in RULES:
-        if any(hint in lower for hint in rule.hints):
-            text = _compiled(rule.pattern).sub(_replacer(rule, mark), text)
-    for rule in KEYWORDS:
-        if any(hint in lower for hint in rule.hints):
-            text = _compiled(rule.pattern).sub(keywords.judge(rule, mark), text)
-    return text
-
-
-def _marked(name: str, start: int, end: int) -> str:
-    return f"[redacted:{name}]"
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # compiled at first need: all of them at import would cost more than the rest of a session's start
-    return re.compile(pattern, re.ASCII)
-
-
-def _replacer(rule: Rule, mark: _Mark) -> Callable[[re.Match[str]], str]:
-    def replace(match: re.Match[str]) -> str:
-        group: str | int = "secret" if "secret" in match.re.groupindex else 0
-        secret = match[group]
-        if secret is None:
-            group, secret = 0, match[0]
-        if keywords.blank(secret) or (group and keywords.no_value(secret)):
-            return match[0]
-        if rule.mixed and not keywords.mixed(secret):
-            return match[0]
-        if rule.name == "authorization" and keywords.words_or_call(secret):
-            return match[0]
-        if rule.name == "uri-password" and secret.lower() in keywords.PLACEHOLDERS:
-            return match[0]
-        start, end = match.span(group)
-        return match.string[match.start() : start] + mark(rule.name, start, end) + match.string[end : match.end()]
-
-    return replace
-
-
-# ── disguises ────────────────────────────────────────────────────────────────────────────────
-_TOKENS = tuple(rule for rule in RULES if rule.token)
-_SHORTEST = 18  # characters of a token that any rule knows
-_TOKEN_HINTS = frozenset(hint for rule in _TOKENS for hint in rule.hints)
-
-
-def _decoded(text: str) -> str:
-    """`text` with those secrets replaced that a rule knows only once their disguise is off."""
-    bare = disguise.decoded(text)
-    return text if bare is None else _replaced_in(text, bare)
-
-
-def _joined(text: str) -> str:
-    """`text` with those tokens replaced that go on behind a line end.
-
-    What stands there is the rest of a token where nothing else would make it one, or where it looks made itself.
-    """
-    lower = text.lower()
-    if "\n" not in text or not any(hint in lower for hint in _TOKEN_HINTS):
-        return text
-    bare = disguise.decoded(text)
-    plain = text if bare is None else bare.text
-    found = []
-    for pieces in disguise.folds(plain):
-        if sum(end - start for start, end in pieces) < _SHORTEST:
-            continue
-        for name, start, end in _over(plain, pieces):
-            found.append((*((start, end) if bare is None else bare.origin(start, end)), name))
-    return _with_marks(text, found)
-
-
-def _over(text: str, pieces: list[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Name, start and end of each token that begins in the first of these pieces of a text and goes on in the next."""
-    words = [text[start:end] for start, end in pieces]
-    first = len(words[0])
-    lower = (words[0] + words[1]).lower()
-    for rule in _TOKENS:
-        if not any(hint in lower for hint in rule.hints):
-            continue
-        joined = ""
-        for n, word in enumerate(words, 1):
-            joined += word
-            match = next(
-                (m for m in _compiled(rule.pattern).finditer(joined) if m.start() < first < m.end() + (n == 1)), None
-            )
-            if match is not None:
-                break
-        else:
-            continue
-        if keywords.blank(match[0]) or (rule.mixed and not keywords.mixed(match[0])):
-            continue
-        end = pieces[n - 1][1] - (len(joined) - match.end())
-        while end == pieces[n - 1][1] and n < len(words) and keywords.made(words[n]):
-            n, end = n + 1, pieces[n][1]
-        if n > 1:
-            yield rule.name, pieces[0][0] + match.start(), end
-
-
-def _replaced_in(text: str, bare: disguise.Bare) -> str:
-    found: list[tuple[int, int, str]] = []
-
-    def mask(name: str, start: int, end: int) -> str:
-        found.append((*bare.origin(start, end), name))
-        return keywords.FILL * (end - start)  # as long as what it stands for: places stay what they are
-
-    _once(bare.text.replace(keywords.FILL, " "), mask)
-    return _with_marks(text, found)
-
-
-def _with_marks(text: str, found: list[tuple[int, int, str]]) -> str:
-    parts, done = [], 0
-    for start, end, name in sorted(found):
-        if start >= done and _MARK.search(text, start, end) is None:
-            parts += [text[done:start], f"[redacted:{name}]"]
-            done = end
-    return "".join([*parts, text[done:]])
 
 
 # ── values, and where to cut ─────────────────────────────────────────────────────────────────
@@ -326,6 +198,8 @@ def _walk(value: Json, key: str, depth: int, read: Callable[[str], Clean]) -> Js
 
 def _under(key: str, value: Clean) -> Clean:
     """`value` judged by the key that it stands under."""
+    from gitledger import keywords
+
     if keywords.secret_under(key, value):
         return Clean("[redacted:keyword]", _SEAL)
     if "authorization" in key[-20:].lower():
@@ -350,8 +224,10 @@ def _edge(text: str, at: int) -> int:
     """The nearest place at or before `at` where the text may be cut."""
     if at >= len(text):
         return len(text)
+    from gitledger.replacing import MARK
+
     opened = text.rfind("[redacted:", max(0, at - 40), at + 9)
-    if opened >= 0 and (mark := _MARK.match(text, opened)) and mark.end() > at:
+    if opened >= 0 and (mark := MARK.match(text, opened)) and mark.end() > at:
         at = opened
     for back in range(at, max(0, at - 32), -1):
         before, after = text[back - 1], text[back]

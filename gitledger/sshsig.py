@@ -144,30 +144,48 @@ def _verifier(blob: bytes) -> Callable[[Signature, bytes], bool] | None:
         return None
     try:
         from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-        from cryptography.hazmat.primitives.serialization import load_ssh_public_key
     except ImportError:
         return None
     try:
-        key = load_ssh_public_key(kind + b" " + base64.b64encode(blob))
+        proved = _edwards(blob) if kind == b"ssh-ed25519" else _other(blob)
     except (ValueError, UnsupportedAlgorithm) as e:
         raise BadSignature(f"a signature names a damaged public key of type {kind.decode()}") from e
 
     def good(made: Signature, payload: bytes) -> bool:
         try:
-            if isinstance(key, ed25519.Ed25519PublicKey):
-                key.verify(made.value, made.signed(payload))
-            elif isinstance(key, ec.EllipticCurvePublicKey):
-                _ecdsa(key, made, payload)
-            elif isinstance(key, rsa.RSAPublicKey):
-                _rsa(key, made, payload)
-            else:
-                return False
+            proved(made, payload)
         except (InvalidSignature, ValueError):
             return False
         return True
 
     return good
+
+
+def _edwards(blob: bytes) -> Callable[[Signature, bytes], None]:
+    # read here, and not by cryptography's reader of SSH keys, which loads every kind of key that there is
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    _, point = _strings(blob, 2)
+    key = Ed25519PublicKey.from_public_bytes(point)
+    return lambda made, payload: key.verify(made.value, made.signed(payload))
+
+
+def _other(blob: bytes) -> Callable[[Signature, bytes], None]:
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    kind, _ = _string(blob)
+    key = load_ssh_public_key(kind + b" " + base64.b64encode(blob))
+
+    def proved(made: Signature, payload: bytes) -> None:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            _ecdsa(key, made, payload)
+        elif isinstance(key, rsa.RSAPublicKey):
+            _rsa(key, made, payload)
+        else:
+            raise ValueError("no key of its own kind")
+
+    return proved
 
 
 def _ecdsa(key: ec.EllipticCurvePublicKey, made: Signature, payload: bytes) -> None:

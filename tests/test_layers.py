@@ -186,7 +186,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("replacing", "disguise"): "a text is read as it is meant",
     ("replacing", "keywords"): "what may be a value is judged by what it looks like",
     ("replacing", "privatekeys"): "the rules' table, the keys' blocks and the judgement make one answer",
-    ("replacing", "redact"): "what stands in a secret's place is the same mark to both",
     ("replacing", "secrets_rules"): "the rules' table, the keys' blocks and the judgement make one answer",
     ("fold", "layout"): "the kinds of records say how their fields merge",
     ("fold", "codec"): "equal values are told by their canonical bytes",

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gitledger
-from gitledger.redact import DEEPEST, RULES, RULESET, bounded, redact, redact_json
+from gitledger.redact import DEEPEST, bounded, redact, redact_json
+from gitledger.secrets_rules import RULES, RULESET
 from tests.data import secrets_development
 from tests.sealed import LONG
 

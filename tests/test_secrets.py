@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitledger import cli, ingest, redact, scanner, schema, secrets_rules, wal
+from gitledger import cli, ingest, redact, replacing, scanner, schema, secrets_rules, wal
 from gitledger.errors import Blocked, Unscanned
 from gitledger.ledger import Ledger
 from gitledger.model import Draft
@@ -549,7 +549,7 @@ def test_a_rule_set_that_fails_writes_nothing_and_says_so(repo: Repo, monkeypatc
     tip, log = state(book)
     broken = secrets_rules.Rule("broken", ("",), "(")
     with monkeypatch.context() as patch:
-        patch.setattr(redact, "RULES", (*redact.RULES, broken))
+        patch.setattr(replacing, "RULES", (*replacing.RULES, broken))
         with pytest.raises(Blocked, match="BLOCKED_MISSING_PREREQUISITE: the rules that take secrets out failed") as e:
             again(repo).checkpoint()
         assert e.value.exit_code == 69

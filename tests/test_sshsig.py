@@ -164,3 +164,29 @@ def test_a_weak_rsa_key_proves_nothing(tmp_path: Path) -> None:
 def test_any_bytes_are_a_signature_or_a_bad_one(data: bytes, headed: bool) -> None:
     with pytest.raises(BadSignature):
         sshsig.check(PAYLOAD, armor((b"SSHSIG\0\0\0\1" if headed else b"") + data))
+
+
+def test_a_key_that_cryptography_would_not_read_is_not_read_here() -> None:
+    from cryptography.hazmat.primitives.serialization import load_ssh_public_key
+
+    def word(data: bytes) -> bytes:
+        return len(data).to_bytes(4, "big") + data
+
+    kind, point = word(b"ssh-ed25519"), bytes(range(32))
+    for tail in (
+        word(point),
+        word(point[:-1]),
+        word(point + b"x"),
+        word(point) + b"x",
+        word(point)[:-1],
+        b"",
+        word(b""),
+    ):
+        try:
+            load_ssh_public_key(b"ssh-ed25519 " + base64.b64encode(kind + tail))
+        except ValueError:
+            with pytest.raises(BadSignature, match="damaged public key"):
+                sshsig._verifier(kind + tail)
+        else:
+            assert tail == word(point)
+            assert sshsig._verifier(kind + tail) is not None
