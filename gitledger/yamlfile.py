@@ -101,9 +101,13 @@ def with_value(document: Document, section: str, key: str, value: Json) -> str:
                 return ""
             return text[:start] + (" " if start == end else "") + shown + text[end:]
         if table.flow_style:
-            return ""
+            end = table.value[-1][1].end_mark.index
+            return f"{text[:end]}, {key}: {shown}{text[end:]}"
         indent = " " * table.start_mark.column
         end = _end(table.value[-1][1])
+    elif table.id == "mapping":
+        end = table.start_mark.index + 1
+        return f"{text[:end]}{key}: {shown}{text[end:]}"
     elif table.id == "scalar" and table.value == "":
         end = table.start_mark.index
     else:
@@ -160,10 +164,7 @@ def without_item(document: Document, section: str, key: str, item: str) -> str:
         return ""
     one = node.value[at]
     if node.flow_style:
-        if at:
-            return text[: node.value[at - 1].end_mark.index] + text[one.end_mark.index :]
-        after = node.value[1].start_mark.index if len(node.value) > 1 else one.end_mark.index
-        return text[: one.start_mark.index] + text[after:]
+        return _without_one(text, node.value, node.value, at)
     if len(node.value) == 1:
         return without_value(document, section, key)
     return _without_lines(text, one.start_mark.index, one.end_mark.index)
@@ -176,8 +177,11 @@ def without_value(document: Document, section: str, key: str) -> str:
         return ""
     name, table = pair
     inner = _pair(table, key)
-    if inner is None or table.flow_style:
+    if inner is None:
         return ""
+    if table.flow_style:
+        names = [one for one, _ in table.value]
+        return _without_one(document.text, names, [value for _, value in table.value], names.index(inner[0]))
     last = inner[1].value[-1] if inner[1].id == "sequence" and inner[1].value else inner[1]
     end = last.end_mark.index if inner[1].start_mark.index != inner[1].end_mark.index else inner[0].end_mark.index
     start = name.start_mark.index if len(table.value) == 1 else inner[0].start_mark.index
@@ -188,6 +192,14 @@ def _at(document: Document, section: str, key: str) -> Any:
     pair = _pair(document.root, section)
     inner = _pair(pair[1], key) if pair and pair[1].id == "mapping" else None
     return inner[1] if inner else None
+
+
+def _without_one(text: str, starts: list[Any], ends: list[Any], at: int) -> str:
+    """The text without one member of what stands in brackets, and without its comma."""
+    if at:
+        return text[: ends[at - 1].end_mark.index] + text[ends[at].end_mark.index :]
+    after = starts[1].start_mark.index if len(starts) > 1 else ends[0].end_mark.index
+    return text[: starts[0].start_mark.index] + text[after:]
 
 
 def _without_lines(text: str, start: int, end: int) -> str:

@@ -98,9 +98,9 @@ def install(
         put(text)
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
-    if not user and found is None:
+    if done and not user and found is None:
         put(f"{ctx.obj.path} is in no git repository, where a ledger is kept; make it one: git init && gitledger init")
-    elif not user and not (found and gitdir.ledgers(found.common)):
+    elif done and not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status
 

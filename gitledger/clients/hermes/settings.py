@@ -85,11 +85,11 @@ def put(path: str, document: Document, *, instead: bool) -> tuple[str, dict[str,
         if old != value:
             document = _step(path, document, yamlfile.with_value(document, section, key, value), section, key, value)
     names = _listed(document.values, "enabled")
+    if "enabled" in _section(document.values, "plugins"):
+        before["plugins.enabled"] = [*names]
     if GATE not in names:
         text = yamlfile.with_item(document, "plugins", "enabled", GATE)
         document = _step(path, document, text, "plugins", "enabled", [*names, GATE])
-    else:
-        before["plugins.enabled"] = True
     return document.text, before
 
 
@@ -108,11 +108,16 @@ def take(path: str, document: Document, before: dict[str, Json]) -> str:
         elif name not in before:
             text = yamlfile.without_value(document, section, key)
             document = _step(path, document, text, section, key, None, gone=True)
-    names = _listed(document.values, "enabled")
-    if GATE in names and not before.get("plugins.enabled"):
+    names, then = _listed(document.values, "enabled"), before.get("plugins.enabled")
+    if GATE in names and GATE not in (then if isinstance(then, list) else ()):
         left: list[Json] = [name for name in names if name != GATE]
-        text = yamlfile.without_item(document, "plugins", "enabled", GATE)
-        document = _step(path, document, text, "plugins", "enabled", left, gone=not left)
+        made = not left and "plugins.enabled" not in before
+        text = (
+            yamlfile.without_value(document, "plugins", "enabled")
+            if made
+            else yamlfile.without_item(document, "plugins", "enabled", GATE)
+        )
+        document = _step(path, document, text, "plugins", "enabled", left)
     return document.text
 
 
@@ -138,7 +143,9 @@ def _step(
 
 
 def _bare(values: dict[str, Json]) -> dict[str, Json]:
-    return {name: value for name, value in values.items() if value not in ({}, None, [])}
+    """Without what says nothing: empty tables and lists."""
+    found = {name: _bare(value) if isinstance(value, dict) else value for name, value in values.items()}
+    return {name: value for name, value in found.items() if value not in ({}, None, [])}
 
 
 def _section(values: dict[str, Json], section: str) -> dict[str, Json]:
