@@ -320,6 +320,13 @@ def test_a_key_is_got_by_its_dotted_name_and_an_unknown_one_names_the_nearest():
             "7",
             "unknown: 1\nbriefing: {}\nsession:\n  idle_minutes: 7\n",
         ),
+        (
+            "briefing: {chars: 2900}  # mine\n",
+            "briefing.lines",
+            "20",
+            "briefing: {chars: 2900, lines: 20}  # mine\n",
+        ),
+        ("briefing: {}\n", "briefing.lines", "20", "briefing: {lines: 20}\n"),
     ],
 )
 def test_setting_a_key_changes_its_own_line_only(place: Place, before: str, dotted: str, text: str, after: str):
@@ -333,9 +340,7 @@ def test_setting_a_key_changes_its_own_line_only(place: Place, before: str, dott
     "before",
     [
         "{briefing: {chars: 2900}}\n",
-        "briefing: {chars: 2900}\n",
         "briefing: null\n",
-        "briefing: {}\n",
         "--- {}\n",
         "session: {idle_minutes: 5}\n...\n# x\n",
     ],
