@@ -21,6 +21,7 @@ from gitledger import bounds, cli, config, discover, errors
 from gitledger.errors import LedgerError
 from gitledger.schema import MACHINE_ONLY, SECTIONS, Config
 from tests import cli_reference
+from tests.clients import moments
 from tests.process.program import works
 from tests.sealed import Repo, sealed_environment
 from tests.test_layers import SOURCES, layer
@@ -268,6 +269,13 @@ def test_the_architecture_names_every_module_in_its_layer() -> None:
     assert sorted(name for _, name in rows) == sorted(named)
     # One that has no layer yet is what tests/test_layers.py is about.
     assert [(n, name) for n, name in rows if layer(name) not in (None, int(n))] == []
+
+
+def test_every_moment_of_what_we_run_within_names_tests_that_there_are() -> None:
+    for client, rows in moments.MOMENTS.items():
+        named = [test for tests in rows.values() for test in tests]
+        assert set(named) <= set(moments.written(client)), client
+        assert len(named) == len(set(named)), client
 
 
 # ── README: the transcript ───────────────────────────────────────────────────────────────────

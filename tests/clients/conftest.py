@@ -29,11 +29,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "agent" not in metafunc.fixturenames:
         return
     chosen = metafunc.config.getoption("--client") or list(install.DEFAULT)
-    # nanobot is no client with hooks, and has tests of its own.
-    names = list(agents.MODULES) if chosen == ["all"] else [name for name in chosen if name != "nanobot"]
+    # What gitledger runs within is no client with hooks, and has tests of its own.
+    names = [name for name in agents.MODULES if chosen == ["all"] or name in chosen]
     only = metafunc.definition.get_closest_marker("only")
     names = [name for name in names if only is None or name in only.args]
     metafunc.parametrize("agent", [agents.named(name) for name in names], ids=names)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of a client that was not chosen; one that is not installed says so itself."""
+    chosen = config.getoption("--client") or list(install.DEFAULT)
+    apart = [item for item in items if chosen != ["all"] and (its := results.within(item.nodeid)) and its not in chosen]
+    if apart:
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if item not in apart]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -20,7 +20,7 @@ CACHE = Path(os.environ.get("GITLEDGER_CLIENTS_CACHE") or Path.home() / ".cache"
 """Read once, when the module is loaded: the tests themselves run in another home."""
 NODE = 22
 """The oldest Node that will do: with an older one npm takes older clients than were asked for, and says nothing."""
-DEFAULT = ("claude-code", "codex", "gemini", "opencode", "pi")
+DEFAULT = ("claude-code", "codex", "gemini", "hermes", "nanobot", "opencode", "pi")
 """The clients that run where none are named."""
 
 
@@ -78,7 +78,8 @@ def install(package: Package) -> str:
     scratch.mkdir(parents=True)
     if package.source == "pip":
         # Only Python itself is run of it: the scripts in its bin name the folder in which they were made.
-        pip = ["bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # What is never imported need not be compiled, and that takes as long as the download.
+        pip = ["bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         steps = [[sys.executable, "-m", "venv", "."], [*pip, f"{package.package}=={package.version}"]]
     else:
         (scratch / "package.json").write_text("{}", encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tests.clients import agents, install, results
+from tests.clients import agents, install, moments, results
 
 HEAD = """\
 # What real clients do
@@ -25,6 +25,10 @@ servers of our own on loopback. Each cell is proved in the request that the mode
   got SIGINT, SIGTERM or SIGHUP.
 - **teammate**: in a clone without a ledger nothing is written and nothing is said, with gitledger and without.
 
+"""
+WITHIN = """\
+The real agent in its own virtual environment, on a model server on loopback; after each step the ledger is looked at,
+and what the next request held. Each row names its tests, in their own words.
 """
 COLUMNS = ("start", "turn", "compaction", "compaction refused", "end", "recovered", "teammate")
 WORDS = {"passed": "yes", "failed": "**no**", "skipped": "–", "": "not run"}
@@ -53,7 +57,24 @@ def table(kept: dict[str, Any]) -> str:
         outcomes = kept.get(name, {})
         version = str(outcomes.get("version", install.PACKAGES[name].version))
         rows.append([name, version, *(cell(name, outcomes, column) for column in COLUMNS)])
-    return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return HEAD + _lines(rows) + "".join(_within(client, kept.get(client, {})) for client in results.WITHIN)
+
+
+def _within(client: str, outcomes: dict[str, Any]) -> str:
+    """The section of a client that gitledger runs within."""
+    proofs = outcomes.get(results.PROOFS, {})
+    rows = [["moment", "what is shown", "last run"], ["---"] * 3]
+    for moment, tests in moments.rows(client):
+        said = [WORDS[str(proofs.get(test, ""))] for test in tests]
+        told = said[0] if len(set(said)) == 1 else ", ".join(said)
+        shown = "; ".join(moments.sentence(test) for test in tests)
+        rows.append([moment, "by its name" if shown == moment else shown, told])
+    version = outcomes.get("version", install.PACKAGES[client].version)
+    return f"\n## {client} {version}\n\n{WITHIN}\n{_lines(rows)}"
+
+
+def _lines(rows: list[list[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 if __name__ == "__main__":

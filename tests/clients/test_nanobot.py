@@ -118,10 +118,8 @@ class Bot:
 
 
 @pytest.fixture
-def ours(request: pytest.FixtureRequest, tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
+def ours(tmp_path: Path, home: Path, repo: Repo) -> Iterator[Lab]:
     """A repository with a ledger and a memory file, which is nanobot's workspace; its model is ours."""
-    if not {"nanobot", "all"} & set(request.config.getoption("--client")):
-        pytest.skip("nanobot is run where it is named: ./dev clients nanobot, or ./dev clients all")
     if why := install.missing("nanobot"):
         pytest.skip(why)
     with serving(OpenAI) as server:
