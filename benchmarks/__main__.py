@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks import clock
 
 NAMES = (
-    "capture", "turn", "githooks", "start", "briefing", "capsule", "checkpoint", "append", "size", "verify", "sync",
+    "capture", "turn", "hosts", "githooks", "start", "briefing", "capsule", "checkpoint", "append", "size", "verify",
+    "sync",
 )  # fmt: skip
 LONG = ("fleet", "recall")
 """Run only where they are named."""
