@@ -79,9 +79,9 @@ def command(client: str, event: str, refusal: Refusal = "") -> str:
     return f"/bin/sh -c '{script(client, event, refusal)}'"
 
 
-def package() -> str:
-    """The text for `/bin/sh -c` that prints where the code of the program is that a hook here would find."""
-    return f': gitledger; {_FOLDER}{_PROGRAM}[ "$p" ] && exec "$p" hooks package'
+def program(words: str) -> str:
+    """The text for `/bin/sh -c` that runs the program that a hook here would find; exit 127 where it is gone."""
+    return f': gitledger; {_FOLDER}{_PROGRAM}[ "$p" ] || exit 127; exec "$p" {words}'
 
 
 def mark(text: object) -> Mark | None:

@@ -366,6 +366,7 @@ STARTS_PROGRAMS = frozenset(
     {
         "clients.embedded",
         "clients.guest",
+        "clients.hermes.cli",
         "clients.hermes.setup",
         "clients.nanobot.setup",
         "commands",

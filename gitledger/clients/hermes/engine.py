@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.context_compressor import ContextCompressor
 
-from gitledger.clients.hermes import compaction
+from gitledger.clients.hermes import compaction, health
 
 NAME = "gitledger-gate"
 WINDOW = 131_072
@@ -80,12 +80,7 @@ class Gate(ContextCompressor):  # type: ignore[misc]  # Hermes' own class
     def folders(self) -> list[str]:
         """Where this session works, the likeliest first."""
         found = [_recorded(getattr(self, "_session_db", None), getattr(self, "_session_id", ""))]
-        try:
-            from agent.runtime_cwd import resolve_agent_cwd
-
-            found.append(str(resolve_agent_cwd()))
-        except Exception:
-            found.append(os.environ.get("TERMINAL_CWD", ""))
+        found.append(health.here())
         try:
             found.append(os.getcwd())
         except OSError:

@@ -13,6 +13,8 @@ from gitledger.clients.embedded import Embedded
 from gitledger.errors import LedgerError
 
 NAME = "hermes"
+PROVIDER = "gitledger"
+"""What `memory.provider` selects."""
 TAIL = 64 << 10
 """Bytes of the hooks' log that are looked at, from its end."""
 LOOK_BACK = 500
@@ -41,6 +43,19 @@ def absent(folder: str) -> str:
     if not gitdir.ledgers(found.common):
         return f"{found.top or found.common} has no ledger: nothing is written; make one with gitledger init"
     return f"{found.top or found.common} has no ledger of the name asked for; see GITLEDGER_LEDGER"
+
+
+def here() -> str:
+    """Where the agent works: Hermes' own answer, which differs from the process' folder under a gateway."""
+    try:
+        from agent.runtime_cwd import resolve_agent_cwd
+
+        return str(resolve_agent_cwd())
+    except Exception:
+        try:
+            return os.environ.get("TERMINAL_CWD") or os.getcwd()
+        except OSError:
+            return ""
 
 
 def last_error(common: str) -> str:

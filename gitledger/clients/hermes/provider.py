@@ -7,7 +7,6 @@ to the person once. On the agent's thread nothing is done that takes longer than
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -79,7 +78,7 @@ class Provider:
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The tools, where a ledger is: Hermes asks before it has said which session this is."""
-        return [dict(schema) for schema in tools.SCHEMAS] if self._at or self._find(_here()) else []
+        return [dict(schema) for schema in tools.SCHEMAS] if self._at or self._find(health.here()) else []
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         """Nothing has to be said for it to work."""
@@ -87,6 +86,12 @@ class Provider:
 
     def save_config(self, values: Mapping[str, Any], hermes_home: str) -> None:
         """There is nothing to keep."""
+
+    def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
+        """What `hermes memory setup gitledger` does: all that `gitledger hooks install` does, and nothing is asked."""
+        from gitledger.clients.hermes import cli
+
+        cli.set_up(hermes_home, config)
 
     def backup_paths(self) -> list[str]:
         """Nothing of a ledger lies outside its repository but the person's key, which is no backup's to take."""
@@ -210,7 +215,7 @@ class Provider:
 
     def handle_tool_call(self, tool_name: str, args: Mapping[str, Any], **kwargs: Any) -> str:
         """What one of the five tools says, as one JSON object."""
-        return tools.call(self._at or self._find(_here()), tool_name, args if isinstance(args, Mapping) else {})
+        return tools.call(self._at or self._find(health.here()), tool_name, args if isinstance(args, Mapping) else {})
 
     def on_pre_compress(self, messages: Sequence[Mapping[str, Any]], *, require_checkpoint: bool = False) -> str:
         """Make the checkpoint of a compaction; its pointer and capsule, for whoever writes the summary.
@@ -221,7 +226,7 @@ class Provider:
         if self._at:
             self._line.wait(LAST)
             self._safely("a turn under way", lambda: self._of(self._session).leftover(messages))
-        folder = self._at.folder if self._at else self._folder or _here()
+        folder = self._at.folder if self._at else self._folder or health.here()
         verdict = compaction.before([folder], self._session, first=True)
         if verdict.refusal:
             self._complain(f"compact: {verdict.refusal}")
@@ -236,7 +241,7 @@ class Provider:
         self._warn, self._status = warn if callable(warn) else None, status if callable(status) else None
         if kwargs.get("agent_context", "primary") not in ("", "primary") or kwargs.get("platform") == "cron":
             return  # nobody talks there
-        self._folder = _here()
+        self._folder = health.here()
         self._at = self._find(self._folder)
         if self._at is None and gitdir.find(self._folder) is None and not capture.silenced():
             self._tell(health.absent(self._folder))
@@ -300,16 +305,3 @@ def make() -> Any:
 def register(ctx: Any) -> None:
     """Give Hermes the provider, as a plugin of its own folder or of a package's entry point does."""
     ctx.register_memory_provider(make())
-
-
-def _here() -> str:
-    """Where the agent works: Hermes' own answer, which differs from the process' folder under a gateway."""
-    try:
-        from agent.runtime_cwd import resolve_agent_cwd
-
-        return str(resolve_agent_cwd())
-    except Exception:
-        try:
-            return os.environ.get("TERMINAL_CWD") or os.getcwd()
-        except OSError:
-            return ""

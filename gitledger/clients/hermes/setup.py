@@ -299,7 +299,7 @@ def _files(at: Place) -> dict[str, str]:
     found = _source("found.py")
     for name, value in (
         ("PLACE", _PACKAGE),
-        ("FIND", shims.package()),
+        ("FIND", shims.program("hooks package")),
         ("COMPACT", shims.script(at.client.name, "compact", at.client.refusal)),
     ):
         found = found.replace(f'{name} = ""  # filled in by gitledger hooks install', f"{name} = {json.dumps(value)}")

@@ -1,4 +1,4 @@
-"""`hermes gitledger status` and `hermes gitledger doctor`."""
+"""`hermes gitledger status` and `hermes gitledger doctor`; all of it is in gitledger's own package."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from .found import load
 
 def register_cli(subparser) -> None:
     """Add our words to Hermes' own."""
-    why = load()
-    if not why:
-        from gitledger.clients.hermes import cli
-
-        cli.register_cli(subparser)
-        return
     subparser.add_argument("what", nargs="?", choices=("status", "doctor"), default="status")
-    subparser.set_defaults(func=lambda args: sys.exit(f"gitledger: {why}"))
+    subparser.set_defaults(func=gitledger_command)
 
 
 def gitledger_command(args) -> None:
-    """What `hermes gitledger …` does, for a Hermes that asks for it by this name."""
-    args.func(args)
+    """What `hermes gitledger …` does."""
+    why = load()
+    if why:
+        sys.exit(f"gitledger: {why}")
+    from gitledger.clients.hermes import cli
+
+    sys.exit(cli.gitledger_command(args))
