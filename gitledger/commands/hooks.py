@@ -99,7 +99,8 @@ def install(
     if any(outcome.done != "current" and outcome.place.client.name == "codex" for outcome in done):
         put("Codex runs no hook before you have looked at it: open Codex and say /hooks")
     if done and not user and found is None:
-        put(f"{ctx.obj.path} is in no git repository, where a ledger is kept; make it one: git init && gitledger init")
+        here = os.path.abspath(ctx.obj.path)
+        put(f"{here} is in no git repository, where a ledger is kept; make it one: git init && gitledger init")
     elif done and not user and not (found and gitdir.ledgers(found.common)):
         put("There is no ledger here yet, and until then the hooks do nothing; begin one: gitledger init")
     return status

@@ -30,7 +30,8 @@ from plugins.memory import load_memory_provider
 from hermes_cli.plugins import discover_plugins, get_plugin_context_engine
 discover_plugins()
 for what in (load_memory_provider("gitledger"), get_plugin_context_engine()):
-    print(type(what).__module__ if what is not None else "")
+    names = [one.__module__ for one in type(what).__mro__ if what is not None]
+    print(next((name for name in names if name.startswith("gitledger.")), names[0] if names else ""))
 print(importlib.metadata.version("hermes-agent"))
 """
 
