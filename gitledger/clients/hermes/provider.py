@@ -20,8 +20,8 @@ from gitledger.clients.hermes.session import Session
 
 CLIENT = "hermes"
 NAME = "gitledger"
-OPENED = 5.0
-"""Seconds that a first prompt waits for its session to be opened; Hermes itself waits 8 for all of it."""
+OPENED = 4.0
+"""Seconds that a first prompt waits for its session to be opened; with the capsule's time less than the 8 of Hermes."""
 SYNCED = 30.0
 """Seconds that a turn's end, on Hermes' own worker, waits for what came before."""
 LAST = 4.0

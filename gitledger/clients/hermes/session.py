@@ -18,8 +18,8 @@ from gitledger.clients.hermes import claims, statedb, turns
 from gitledger.clients.hermes.claims import Claim
 from gitledger.errors import LedgerError
 
-CAPSULE = 4.0
-"""Seconds that a prompt's capsule may take; without it the prompt goes on, and the next one is given all."""
+CAPSULE = 3.0
+"""Seconds that a prompt's capsule may take; without it the prompt goes on, and what it lacked the next one is given."""
 QUERY = 8_000
 """Characters of a prompt that are looked at for what it is about."""
 ENDED = 12.0
