@@ -195,6 +195,7 @@ def missing_places(given: set[tuple[str, str]]) -> set[tuple[str, str]]:
         ("remote set", "remote"): "a remote, which stays in this clone; an address with a password in it is refused",
         ("trust rotate", "to"): "a key file's name, which stays in this clone",
         ("session start", "client"): "a word; it and the session's id go through the same draft",
+        ("hook", "client"): "a word of a-z, 0-9 and -, or it is refused; it goes through the same draft as the payload",
         ("checkpoint", "source"): "a test of its own: every field of a change set",
         ("config set", "key"): "one of those there are",
         ("config set", "value"): "local, or held to a short list where it goes into the ledger",
