@@ -184,6 +184,9 @@ def test_the_program_prints_the_same_whichever_way_it_is_asked(book: Ledger, rep
         assert direct != whole or words == ("--tokens", "400")
     for tokens in ("7", "x", "-5", "0"):
         refused(repo.path, "capsule", "--tokens", tokens, status=2)
+    asked = works(repo.path, "capsule", "--query", "office paper")
+    assert works(repo.path, "capsule", "--query", "-", stdin=b"office paper") == asked
+    assert works(repo.path, "capsule", "--query=-", stdin=b"\xff\0 office paper").startswith(BEGIN)
     refused(repo.path, "capsule", "--query", status=2)
     shown = json.loads(works(repo.path, "capsule", "--json", "--query", "T-0999"))
     assert shown["left"][-1] == {"what": "T-0999 (not in this ledger)", "count": 0, "command": "gitledger search TEXT"}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from gitledger.commands import json_option, opened, put, put_json
+from gitledger.commands import json_option, named, opened, put, put_json
 
 LONGEST = 1 << 20
 """Bytes of a query that are read from stdin."""
@@ -32,7 +30,7 @@ def command(ctx: click.Context, query: str, tokens: int | None, since: str | Non
     from gitledger import capsule
 
     if query == "-":  # what was typed is nothing for a list of processes
-        query = sys.stdin.buffer.read(LONGEST).decode("utf-8", "replace")
+        query = named(query, LONGEST, "a request").decode("utf-8", "replace")
     ledger = opened(ctx)
     made = capsule.compose(ledger, query, ledger.desk.config.capsule.tokens if tokens is None else tokens, since)
     if as_json:
