@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.clients import install, lab
 from tests.clients.lab import NEXT, ROOT, Lab
-from tests.clients.test_hermes import hermes, summaries
+from tests.clients.test_hermes import configure, hermes, put_in, summaries
 from tests.clients.test_refusal import FAULTS, WHY
 
 __all__ = ["hermes"]  # the fixture
@@ -116,6 +116,26 @@ def test_nothing_changes_without_a_checkpoint_and_all_is_handed_over_with_one(he
         assert hermes.tip() != tip
         assert "Checkpoint: C-" in summaries(hermes)[2]
     hermes.ledgers(["verify", "--full"], ["rebuild", "--check"])
+
+
+def test_by_a_new_id_none_is_made_and_the_person_who_says_compress_is_told_why(hermes: Lab) -> None:
+    configure(hermes, in_place=False)
+    put_in(hermes)
+    with talking(hermes) as talk:
+        full(talk)
+        talk.step("settle")
+        before, session = talk.step("state")
+        talk.heard()
+        with lab.signature_bad(hermes):
+            _, after = talk.step("command", "/compress")
+            told = talk.heard()
+            assert (talk.step("state"), after) == ((before, session), session)
+        assert "Compression aborted: 18 messages preserved" in told
+        assert WHY in told
+        _, after = talk.step("command", "/compress")
+        assert after != session
+        assert len(summaries(hermes)) == 1
+        assert "Checkpoint: C-" in summaries(hermes)[0]
 
 
 def test_a_block_that_lasts_is_not_tried_again_at_every_turn(hermes: Lab) -> None:
