@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,16 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitledger import gitdir, install, yamlfile
+from gitledger.clients.hermes import cli, setup
 from gitledger.clients.hermes import settings as said
-from gitledger.clients.hermes import setup
 from gitledger.errors import BadData, CannotWrite, Missing
 from gitledger.install import Place
+from gitledger.ledger import Ledger
 from gitledger.wiring import BY_NAME
 from tests.ledgers import begin
 from tests.sealed import Repo
+from tests.test_hermes import ledger
 from tests.test_hostile_commands import run
 from tests.test_install import tree
 
+__all__ = ["ledger"]  # the fixture
 HERMES = BY_NAME["hermes"]
 WRITTEN = [
     "",
@@ -306,6 +310,42 @@ def test_a_profile_that_is_active_is_named(at: Place, home: Path) -> None:
     (home / ".hermes").mkdir()
     (home / ".hermes" / "active_profile").write_text("work\n")
     assert any(f"HERMES_HOME={home}/.hermes/profiles/work" in note for note in install.install(at).notes)
+
+
+def test_hermes_own_words_tell_how_it_fares(
+    ledger: Ledger, at: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, status = cli.report("status")
+    assert ("missing or of another version" in text, status) == (True, 1)
+    install.install(at)
+    text, status = cli.report("status")
+    assert status == 0, text
+    assert "set-up:          provider and gate are selected" in text
+    assert "last event:      none" in text
+    text, status = cli.report("doctor")
+    assert ("never fired here" in text, status) == (True, 0)
+    monkeypatch.setenv("TERMINAL_CWD", str(tmp_path))
+    text, status = cli.report("status")
+    assert ("git init" in text, status) == (True, 1)
+
+
+def test_hermes_own_setup_does_the_same_and_asks_nothing(
+    repo: Repo, at: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin(repo)
+    monkeypatch.chdir(repo.path)
+    path = write(at, "memory: {provider: honcho}\n")
+    module = ModuleType("hermes_cli.config")
+    module.save_config = lambda config: path.write_text(yaml.safe_dump(config))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hermes_cli", ModuleType("hermes_cli"))
+    monkeypatch.setitem(sys.modules, "hermes_cli.config", module)
+    cli.set_up(str(path.parent), values(path))
+    assert "8 events wired" in capsys.readouterr().out
+    assert {row.state for row in install.wired(at)} == {"installed"}
+    (repo.path / ".git" / "gitledger" / "program").unlink()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    cli.set_up(str(path.parent), values(path))
+    assert "gitledger ended with 127: install it" in capsys.readouterr().out
 
 
 # ── the folders ──────────────────────────────────────────────────────────────────────────────

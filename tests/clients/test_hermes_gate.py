@@ -185,3 +185,38 @@ def test_a_clone_without_a_ledger_compacts_as_it_always_did(hermes: Lab, tmp_pat
     was, now = came[-1][1]
     assert now < was == 18
     assert list(other.iterdir()) == []
+
+
+def test_a_person_puts_it_in_looks_at_it_and_takes_it_out(hermes: Lab) -> None:
+    hermes.ledger("hooks", "uninstall", "--client", "hermes")
+    home = Path(hermes.env["HERMES_HOME"])
+    python = install.PACKAGES["hermes"].path
+    program = hermes.bin / "hermes"  # the package's own names the folder in which it was made
+    program.write_text(f"#!{python}\nimport sys\nfrom hermes_cli.main import main\nsys.exit(main())\n")
+    program.chmod(0o755)
+
+    def says(*words: str) -> str:
+        ran = hermes.run([program, *words])
+        assert ran.status == 0, f"{words}: {ran.out[-2000:]} {ran.err[-2000:]}"
+        return ran.out + ran.err
+
+    says("chat", "-q", "before", "-Q")
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    assert "state.db as before" in hermes.ledger("hooks", "install", "--client", "hermes")
+    tried = hermes.ledger("hooks", "test", "--client", "hermes")
+    assert "loaded as gitledger.clients.hermes.provider" in tried
+    assert "loaded as gitledger.clients.hermes.engine" in tried
+    assert " failed " not in tried
+    says("chat", "-q", "hello TOOLCALL", "-Q")
+    told = says("gitledger")
+    assert "set-up:          provider and gate are selected" in told
+    assert "last event:      end at" in told
+    assert "last checkpoint: C-000001" in told
+    assert "last error:      none" in told
+    assert "hooks' program" in hermes.run([program, "gitledger", "doctor"]).out
+    assert "all is there already" in says("memory", "setup", "gitledger")
+    assert "Status:    available" in says("memory", "status")
+    assert "is as it was before" in hermes.ledger("hooks", "uninstall", "--client", "hermes")
+    config = home / "config.yaml"
+    assert config.read_bytes() == before[config]
+    assert {path for path in home.rglob("*") if "gitledger" in path.name} == set()
