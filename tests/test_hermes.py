@@ -168,7 +168,7 @@ def row(home: Path, session: str, parent: str | None = None) -> None:
         db.execute(
             "CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT,"
             " content TEXT, tool_call_id TEXT, tool_calls TEXT, timestamp REAL, active INTEGER DEFAULT 1,"
-            " compacted INTEGER DEFAULT 0)"
+            " compacted INTEGER DEFAULT 0, observed INTEGER DEFAULT 0)"
         )
         db.execute("INSERT OR IGNORE INTO sessions VALUES (?, ?)", (session, parent))
 
@@ -384,12 +384,22 @@ def test_the_advice_of_a_context_that_fills_reaches_the_person_once(ledger: Ledg
     for used in (10_000, 50_000, 51_000, 57_000):
         context.tell("one", used, 100_000)
         host.turn(f"with {used}")
+        assert "gitledger: checkpoint" not in json.dumps(host.messages)
     context.tell("one", True, 0)
     assert context.figures("one") == {"used": 57_000, "limit": 100_000}
     assert context.figures("nobody") == {}
     [said] = [said for said in host.said if "%" in said]
     assert said.startswith("gitledger: checkpoint: 50 % of the context is used")
     host.leave()
+    other = Host(tmp_path / "h", "two")
+    other.provider._status = None  # a gateway's, which has the model alone to tell its person by
+    context.tell("two", 60_000, 100_000)
+    other.turn("with much")
+    assert other.turn("and on").endswith(
+        "60 % of the context is used, and there are 3 events in no checkpoint; gitledger checkpoint"
+    )
+    assert "For the person" not in other.turn("further")
+    other.leave()
 
 
 # ── tools ────────────────────────────────────────────────────────────────────────────────────
@@ -513,6 +523,8 @@ def test_what_never_reached_the_provider_is_made_good_once(ledger: Ledger, repo:
     host.turn("three", "lost", sync=False)
     half = tool("c2", "terminal", {"command": "make half"}, {"output": "half", "exit_code": 0})
     host.turn("four", "", *half, sync=False)
+    with closing(sqlite3.connect(home / "state.db")) as db, db:
+        db.execute("INSERT INTO messages (session_id, role, content, observed) VALUES ('one', 'user', 'chatter', 1)")
     host.die()
     before = rows(home)
     both = [Host(home, "two"), Host(home, "three")]

@@ -222,14 +222,13 @@ def test_another_talk_a_resumed_one_and_an_undone_turn_are_told_as_such(hermes: 
     first = talk(hermes, *say("the first talk"), ["leave"])[-1][2]
     steps = [*say("to be kept", "to be taken back"), ["command", "/undo"], ["settle"], *say("instead of it")]
     steps += [["command", "/new"], *say("a new talk"), ["settle"], ["command", f"/resume {first}"]]
-    done = talk(hermes, *steps, *say("once more"), ["settle"], ["leave"])
-    second, third = done[0][2], done[-4][2]
-    keys = sessions(hermes)
-    resumed = done[-1][2]
+    done = talk(hermes, *steps, *say("once more"), ["command", "/branch"], *say("on a branch"), ["settle"], ["leave"])
+    second, new, resumed, branch = dict.fromkeys(ident for _, _, ident in done)
     assert resumed == first
-    assert third != second
-    new = next(ident for step, said, ident in done if ident not in (first, second))
+    talk(hermes, *say("the last"), ["leave"])
+    keys = sessions(hermes)
     assert record(hermes, keys[new])["parent"] == keys[second]
+    assert record(hermes, keys[branch])["parent"] == keys[first]
     assert "parent" not in record(hermes, keys[first])
     [back] = [event["data"]["undone"] for event in hermes.journal("prompt") if event["data"].get("undone")]
     assert back == ["to be taken back"]
@@ -243,7 +242,7 @@ def test_another_talk_a_resumed_one_and_an_undone_turn_are_told_as_such(hermes: 
     assert BEGIN in asked(hermes, "instead of it"), "what it was given may have been taken back with the turn"
     assert {record(hermes, key)["state"] for key in keys.values()} == {"closed"}
     assert errors(hermes) == ""
-    sound(hermes, 6)
+    sound(hermes, 8)
 
 
 # ── cut off ──────────────────────────────────────────────────────────────────────────────────

@@ -49,6 +49,7 @@ class Session:
         self._taken: set[int] = set()
         self._step = -1
         self._advised = ""
+        self._held = ""
         self._ended = False
 
     # ── opened and ended ─────────────────────────────────────────────────────────────────────
@@ -167,11 +168,12 @@ class Session:
         """
         with self._lock:
             mark, briefing = _marks.get(self._place, ""), self._briefing
+            held, self._held = self._held, ""
         words = ["capsule", "--json", "--query=-", *([f"--since={mark}"] if mark else [])]
         ran = self._at.run(*words, given=turns.text(query)[:QUERY], timeout=CAPSULE)
         if ran.status:
             self._complain(f"a prompt's capsule: {ran.error}")
-            return briefing
+            return "\n\n".join(text for text in (briefing, held) if text)
         made = json.loads(ran.text)
         with self._lock:
             self._briefing = ""
@@ -179,7 +181,12 @@ class Session:
             _marks[self._place] = str(made["mark"])
             while len(_marks) > KEPT:
                 _marks.pop(next(iter(_marks)))
-        return "\n\n".join(text for text in (briefing, str(made["text"]).strip()) if text)
+        return "\n\n".join(text for text in (briefing, str(made["text"]).strip(), held) if text)
+
+    def hold(self, text: str) -> None:
+        """Have a text given with the next prompt, once."""
+        with self._lock:
+            self._held = text
 
     def advice(self, used: Mapping[str, int]) -> str:
         """What to do next in one line, where that is another thing than was said last; "" for going on."""

@@ -35,10 +35,12 @@ Said: TypeAlias = tuple[str, dict[str, Any]]
 def read(home: str, session: str) -> tuple[list[Turn], bool]:
     """A session's turns, oldest first, without those that were taken back; and whether some may stand there twice.
 
-    A compaction writes what it keeps once more. Raises sqlite3.Error; of a database that is not there it reads nothing.
+    A compaction writes what it keeps once more. What others said beside the talk, in a group, is no turn of it.
+    Raises sqlite3.Error.
     """
     with closing(_opened(home)) as db:
-        words = "SELECT {} FROM messages WHERE session_id = ? AND (active = 1 OR compacted = 1) ORDER BY id"
+        words = "SELECT {} FROM messages WHERE session_id = ? AND (active = 1 OR compacted = 1) "
+        words += "AND NOT COALESCE(observed, 0) ORDER BY id"
         rows = db.execute(
             words.format("role, content, tool_call_id, tool_calls, timestamp, compacted"), (session,)
         ).fetchall()
