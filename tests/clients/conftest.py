@@ -63,7 +63,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     column = item.get_closest_marker("column")
     agent = getattr(item, "callspec", None) and item.callspec.params.get("agent")  # type: ignore[attr-defined]
-    if column is not None and agent is not None:
+    if column is not None and isinstance(agent, Agent):  # it is none where no client was chosen
         report.user_properties += [("client", agent.name), ("column", column.args[0])]
     return report
 
