@@ -34,6 +34,10 @@ def main() -> int:
             status = gitevents.main(words)
             if status is not None:
                 return status
+    import gc
+
+    # Python looks for rings of values at every 700 that stay: a fifteenth of a briefing, which makes hardly any.
+    gc.set_threshold(20_000)
     direct = _direct(words)
     if direct:
         from gitledger import terminal
@@ -75,9 +79,11 @@ def _answer(place: GitDir, ledger: str, client: str, payload: bytes) -> None:
 
 
 def _direct(words: list[str]) -> Callable[[], int | None] | None:
-    # The same as the commands do, without click: what a session waits for as it starts.
+    # The same as the commands do, without click: what a session waits for as it starts, and what cron runs all day.
     if words == ["briefing"]:
         return _briefing
+    if words in (["sync"], ["push"], ["pull"]):
+        return lambda: _sync(pull=words != ["push"], push=words != ["pull"])
     if words[:1] == ["capsule"]:
         query, tokens = _asked(words[1:])
         if query is not None:
@@ -96,10 +102,17 @@ def _briefing() -> None:
     terminal.put(briefing.briefing(discover.open()).rstrip("\n"))
 
 
+def _sync(*, pull: bool, push: bool) -> None:
+    from gitledger import discover, synced, terminal
+
+    where, made = synced.run(discover.open(), pull=pull, push=push)
+    terminal.put(synced.told(made, where))
+
+
 def _asked(words: list[str]) -> tuple[str | None, int | None]:
-    # `--query TEXT` and `--tokens N` and nothing else; any other words are for the command line.
+    # `--query TEXT` and `--tokens N` and nothing else; any other words, and a query on stdin, are for the command line.
     given = dict(zip(words[::2], words[1::2], strict=False))
-    plain = len(words) == 2 * len(given) and given.keys() <= {"--query", "--tokens"}
+    plain = len(words) == 2 * len(given) and given.keys() <= {"--query", "--tokens"} and given.get("--query") != "-"
     tokens = given.get("--tokens", "")
     if not plain or "--help" in words or not (tokens == "" or (tokens.isdecimal() and len(tokens) < 8)):
         return None, None

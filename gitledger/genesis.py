@@ -6,7 +6,6 @@ A clone that finds the branch already there (made by another one) joins it: its 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 
 from gitledger import (
@@ -228,6 +227,8 @@ def begin(
                 ledger_store.swap(found.tip, None, f"gitledger: taken over from {found.where}")
             return _join(desk, base, first, found) if base and first else _genesis(desk, name, title)
         except BaseException as e:
+            import shutil
+
             if found and ledger_store.tip() == found.tip:
                 ledger_store.swap(None, found.tip, "gitledger: not joined")
             if ledger_store.tip() == tip:  # else the ledger is begun, and the next init finishes it

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 
 from gitledger import gitdir
 from gitledger.errors import BadConfig, CannotWrite
@@ -132,6 +131,8 @@ def _read(path: str) -> Json:
 
 def write_private(path: str, data: bytes) -> None:
     """Replace a local file by `data`, atomically and synced, readable by its owner alone."""
+    import tempfile  # with the compressors that it loads it costs what all else of this module does ten times over
+
     folder = os.path.dirname(path)
     try:
         fd, temp = tempfile.mkstemp(prefix=".new-", dir=folder)

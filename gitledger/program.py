@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 
 from gitledger import gitdir, pins
@@ -47,6 +45,8 @@ def refresh(common: str) -> None:
 
 def script() -> str:
     """The script that runs this program: the one it was started by, the one on PATH, or its Python's; "" for none."""
+    import shutil
+
     beside = os.path.join(os.path.dirname(sys.executable), "gitledger")
     for path in (os.path.abspath(sys.argv[0]), shutil.which("gitledger") or "", beside):
         if os.path.basename(path) == "gitledger" and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -56,6 +56,8 @@ def script() -> str:
 
 def wrapper() -> str:
     """A shell script that runs this program by this Python, from where it was loaded."""
+    import shlex
+
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     load = f"import sys; sys.path.insert(0, {home!r}); from gitledger.__main__ import main; sys.exit(main())"
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -c {shlex.quote(load)} "$@"\n'

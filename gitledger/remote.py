@@ -209,7 +209,7 @@ def fetch(line: Line, *, more: Sequence[str] = ()) -> Oid | None:
 
 def seen(line: Line) -> Oid | None:
     """The highest tip ever accepted from the remote; None for none."""
-    return line.refs.get(line.seen) or tip(line, line.seen)
+    return line.refs.get(line.seen) if line.refs else tip(line, line.seen)
 
 
 def fetch_whole(line: Line, known: Oid | None = None) -> Oid | None:

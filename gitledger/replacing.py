@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TypeAlias
 
-from gitledger import disguise, keywords
-from gitledger.privatekeys import private_keys
+from gitledger import disguise
 from gitledger.secrets_rules import KEYWORDS, RULES, Rule
 
 MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
@@ -34,12 +33,16 @@ def replaced(text: str) -> str:
 def _once(text: str, mark: Mark) -> str:
     lower = text.lower()
     if "private" in lower:
+        from gitledger.privatekeys import private_keys
+
         text = private_keys(text, mark)
     for rule in RULES:
         if any(hint in lower for hint in rule.hints):
             text = _compiled(rule.pattern).sub(_replacer(rule, mark), text)
     for rule in KEYWORDS:
         if any(hint in lower for hint in rule.hints):
+            from gitledger import keywords
+
             text = _compiled(rule.pattern).sub(keywords.judge(rule, mark), text)
     return text
 
@@ -55,6 +58,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _replacer(rule: Rule, mark: Mark) -> Callable[[re.Match[str]], str]:
+    from gitledger import keywords  # longer to load than all else here, and most texts have no use for it
+
     def replace(match: re.Match[str]) -> str:
         group: str | int = "secret" if "secret" in match.re.groupindex else 0
         secret = match[group]
@@ -107,6 +112,8 @@ def _joined(text: str) -> str:
 
 def _over(text: str, pieces: list[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
     """Name, start and end of each token that begins in the first of these pieces of a text and goes on in the next."""
+    from gitledger import keywords
+
     words = [text[start:end] for start, end in pieces]
     first = len(words[0])
     lower = (words[0] + words[1]).lower()
@@ -133,6 +140,8 @@ def _over(text: str, pieces: list[tuple[int, int]]) -> Iterator[tuple[str, int, 
 
 
 def _replaced_in(text: str, bare: disguise.Bare) -> str:
+    from gitledger import keywords
+
     found: list[tuple[int, int, str]] = []
 
     def mask(name: str, start: int, end: int) -> str:

@@ -56,6 +56,11 @@ def put(text: str) -> None:
         raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
 
 
+def counted(n: int, word: str) -> str:
+    """`1 finding`, `1,234 findings`."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
 def say(text: str, status: int) -> int:
     """One line on stderr; gives `status` back."""
     from gitledger.render.text import line

@@ -168,7 +168,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "prompted",
         }
     ),
-    frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "terminal"}),
+    frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "synced", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 
@@ -353,8 +353,11 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("__main__", "cli"): "the program's entry",
     ("__main__", "gitevents"): "what a git hook asks for does not wait for click",
     ("__main__", "hooks"): "what a session waits for does not wait for click",
+    ("__main__", "synced"): "what cron runs all day does not wait for click",
     ("__main__", "terminal"): "what a session waits for does not wait for click",
     ("cli", "terminal"): "errors are said and streams kept in one place",
+    ("commands", "synced"): "the command is the same call with its words parsed",
+    ("synced", "terminal"): "it counts as all that is told does",
     ("commands", "terminal"): "what a command prints goes the same way as all output",
     ("commands", "hooks"): "the command is the same call with its words parsed",
     ("hooks", "terminal"): "what a hook says goes the same way as all output",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gitledger.terminal import counted as counted
 from gitledger.terminal import put as put
 
 if TYPE_CHECKING:
@@ -55,11 +56,6 @@ def warn(text: str) -> None:
     from gitledger.render.text import line
 
     print(f"gitledger: {line(text)}", file=sys.stderr)
-
-
-def counted(n: int, word: str) -> str:
-    """`1 finding`, `1,234 findings`."""
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 def named(source: str, most: int, what: str) -> bytes:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from gitledger.commands import counted, json_option, opened, put, put_json
 from gitledger.values import asdict
-
-if TYPE_CHECKING:
-    from gitledger import sync
-    from gitledger.ledger import Ledger
-    from gitledger.remote import Remote
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,11 +75,11 @@ def set_(ctx: click.Context, remote: str, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, as_json: bool) -> None:
     """Show the remote, what was not pushed yet, and how the last sync went. Nothing is contacted."""
-    from gitledger import ancestry, syncstate
+    from gitledger import ancestry, synced, syncstate
     from gitledger import remote as remotes
 
     ledger = opened(ctx)
-    to = named(ledger)
+    to = synced.named(ledger)
     line = remotes.Line(ledger.gitdir, to, ledger.desk.home.name, time.monotonic() + 60)
     seen, held = remotes.tip(line, line.seen), remotes.tip(line, line.incoming)
     tip = ledger.tip()
@@ -127,9 +122,9 @@ def accept(ctx: click.Context, commit: str, as_json: bool) -> None:
     may have no ledger. Only a person who has compared it with other clones can say so. Nothing is moved but what this
     clone remembers of the remote: the next sync verifies, merges and pushes as ever, and never forces.
     """
-    from gitledger import sync
+    from gitledger import sync, synced
 
-    made = sync.accept(opened(ctx), named(opened(ctx)), commit)
+    made = sync.accept(opened(ctx), synced.named(opened(ctx)), commit)
     if as_json:
         put_json(asdict(made))
         return
@@ -137,19 +132,6 @@ def accept(ctx: click.Context, commit: str, as_json: bool) -> None:
     if made.now:
         rows.append(f"{counted(made.left, 'commit')} of before not there now, {counted(made.new, 'commit')} new there.")
     put("\n".join((*rows, "Next: gitledger sync")))
-
-
-def named(ledger: Ledger) -> Remote:
-    """The remote that this clone's configuration names; raise BadConfig where it names none."""
-    from gitledger import remote as remotes
-    from gitledger.errors import BadConfig
-
-    name = ledger.desk.config.remote.name
-    if not name:
-        raise BadConfig(
-            "no remote is named for this ledger, so nothing is contacted; name one: gitledger remote set NAME"
-        )
-    return remotes.read(name)
 
 
 def run(
@@ -162,48 +144,7 @@ def run(
     renew: bool = False,
 ) -> None:
     """Sync, or half of it, and tell how it went."""
-    from functools import partial
+    from gitledger import synced
 
-    from gitledger import discover, sync
-    from gitledger.progress import Progress
-
-    ledger = opened(ctx)
-    to = named(ledger)
-    progress = Progress()
-    ways = sync.Ways(
-        pull=pull,
-        push=push,
-        renew=renew,
-        deadline=deadline or ledger.desk.config.remote.deadline,
-        heard=progress.heard if progress.on else None,
-        progress=progress.tell,
-        reopen=partial(discover.open_store, ledger.gitdir, ledger.desk.home.name),
-    )
-    try:
-        made = sync.sync(ledger, to, ways)
-    finally:
-        progress.end()
-    if as_json:
-        put_json({"remote": to.shown, **asdict(made)})
-        return
-    put(told(made, to.shown))
-
-
-def told(made: sync.Outcome, where: str) -> str:
-    """What a sync did, in a few lines."""
-    from gitledger.render.text import line
-
-    did = [f"{counted(made.journalled, 'pending event')} committed"] if made.journalled else []
-    if made.parted:
-        again = counted(made.parted.events, "event")
-        did.append(
-            f"{again} said again as the new writer {made.parted.writer}, the line as it was is {made.parted.kept}"
-        )
-    did += [f"{counted(made.fetched, 'commit')} taken in"] if made.fetched else []
-    did += ["merged"] if made.merged else []
-    did += [f"{counted(made.pushed, 'commit')} pushed"] if made.pushed else []
-    rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; {where} and this clone have the same ledger."]
-    if made.there != made.tip:
-        rows = [f"{made.tip[:12]}: {', '.join(did) or 'nothing was new'}; this clone has more than {where}."]
-    rows += [f"{line(f.rule)}: {line(f.where, 100)}: {line(f.what, 300)}; {line(f.mend, 200)}" for f in made.findings]
-    return "\n".join(rows)
+    where, made = synced.run(opened(ctx), deadline, pull=pull, push=push, renew=renew)
+    put_json({"remote": where, **asdict(made)}) if as_json else put(synced.told(made, where))
