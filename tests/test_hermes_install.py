@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -128,6 +129,25 @@ def test_what_hermes_wrote_anew_is_taken_out_all_the_same(at: Place) -> None:
     path.write_text(yaml.safe_dump(values(path)))
     install.uninstall(at)
     assert bare(values(path)) == {"memory": {"provider": "honcho"}, "plugins": {"enabled": ["b", "a"]}}
+    left = path.read_text()
+    assert "backups/gitledger-2" in install.install(at, instead=True).notes[0], "the first copies stay"
+    install.uninstall(at)
+    assert path.read_text() == left
+    assert sorted(one.name for one in (path.parent / "backups").iterdir()) == ["gitledger"]
+
+
+def test_where_all_was_removed_by_hand_it_begins_anew(at: Place, home: Path) -> None:
+    path = write(at, "model: x\n")
+    install.install(at)
+    shutil.rmtree(path.parent / "plugins")
+    path.write_text("model: y\n")
+    assert install.install(at).done == "installed"
+    install.uninstall(at)
+    assert path.read_text() == "model: y\n"
+    install.install(at)
+    path.unlink()
+    assert "stay in" in install.uninstall(at).notes[0], "nobody has it but us"
+    assert not path.exists()
 
 
 WORDS = st.text("abcxyz", min_size=1, max_size=6)

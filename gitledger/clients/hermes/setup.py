@@ -143,7 +143,7 @@ def install(at: Place, *, instead: bool = False) -> Outcome:
         _check(path, text)
     before = settingsfile.read(at.path)
     text, values = settings.put(at.path, settings.read(at.path, before), instead=instead)
-    earlier = _load(at.receipt)
+    earlier = _load(at.receipt) if len(missing) < len(rows) else None
     kept = earlier or Kept("", settingsfile.digest(before) if before is not None else "", values, (), "")
     copies, notes = (kept.copies, []) if earlier else _copy(at, before)
     kept = replace(kept, digest=settingsfile.digest(text), copies=copies)
@@ -195,9 +195,9 @@ def _copy(at: Place, before: str | None) -> tuple[str, list[str]]:
     ]
     if not kept:
         return "", []
-    folder = os.path.join(home, "backups", "gitledger")
-    if os.path.lexists(folder):
-        raise CannotWrite(f"{folder} is left from another install; move it away and install again")
+    names = ("gitledger", *(f"gitledger-{n}" for n in range(2, 1000)))  # what an earlier uninstall left stays
+    places = (os.path.join(home, "backups", name) for name in names)
+    folder = next((place for place in places if not os.path.lexists(place)), os.path.join(home, "backups", names[0]))
     try:
         os.makedirs(folder, mode=0o700)
         if before is not None:
@@ -275,7 +275,7 @@ def uninstall(at: Place) -> Outcome:
 def _without(at: Place, text: str | None, known: Kept | None) -> tuple[str | None, bool]:
     """The configuration without us, None for none, and whether it is byte for byte the one of before."""
     if text is None:
-        return None, True
+        return None, not (known and known.before)
     if known and settingsfile.digest(text) == known.digest:
         if not known.before:
             return None, True

@@ -16,12 +16,9 @@ COMPACT = ""  # filled in by gitledger hooks install
 
 def load() -> str:
     """Make `gitledger` importable; "" once it is, else why it is not, in one line with what to do."""
-    try:
-        import gitledger.clients.hermes  # noqa: F401
-
+    if "gitledger.clients.hermes" in sys.modules:
         return ""
-    except ImportError:
-        _forget()
+    _forget()  # another part of an older one
     why = f"{PLACE} is gone"
     for folder in _folders():
         name = os.path.join(folder, "__init__.py")
@@ -37,6 +34,11 @@ def load() -> str:
         except Exception as e:
             _forget()
             why = f"{folder} cannot be loaded ({type(e).__name__}: {e})"
+    try:  # last, for a folder of that name may lie wherever Hermes was started
+        importlib.import_module("gitledger.clients.hermes")
+        return ""
+    except ImportError:
+        _forget()
     return f"gitledger's program is missing: {why}; install it again, then say gitledger hooks install --client hermes"
 
 
