@@ -12,7 +12,7 @@ from typing import Any
 
 from agent.context_compressor import ContextCompressor
 
-from gitledger.clients.hermes import compaction, health
+from gitledger.clients.hermes import compaction, context, health
 
 NAME = "gitledger-gate"
 WINDOW = 131_072
@@ -71,6 +71,11 @@ class Gate(ContextCompressor):  # type: ignore[misc]  # Hermes' own class
         above = getattr(super(), "_compression_block_reason", None)
         return above(*args, **more) if above else None
 
+    def update_from_response(self, usage: dict[str, Any], *args: Any, **more: Any) -> None:
+        """Take what a request used, and keep it for the memory provider: a gateway tells that one nothing of it."""
+        super().update_from_response(usage, *args, **more)
+        context.tell(getattr(self, "_session_id", "") or "", self.last_prompt_tokens, self.context_length)
+
     def update_model(self, model: str, context_length: int, *args: Any, **more: Any) -> None:
         """Take another model, with the threshold that Hermes' configuration has for it."""
         provider = more.get("provider", args[2] if len(args) > 2 else "")
@@ -109,9 +114,10 @@ def settings() -> dict[str, Any]:
     try:
         from hermes_cli.config import load_config
 
-        said = load_config().get("compression")
+        config = dict(load_config())
     except Exception:
-        said = None
+        config = {}
+    said, model = config.get("compression"), config.get("model")
     took = inspect.signature(ContextCompressor.__init__).parameters
     found: dict[str, Any] = {}
     for key, value in (said if isinstance(said, dict) else {}).items():
@@ -126,6 +132,9 @@ def settings() -> dict[str, Any]:
                 found[name] = max(type(like)(value), 0)
         except (TypeError, ValueError):
             continue  # then it is Hermes' own
+    answer = os.environ.get("HERMES_MAX_TOKENS") or (model.get("max_tokens") if isinstance(model, dict) else None)
+    if "max_tokens" in took and str(answer).isdecimal():
+        found["max_tokens"] = int(str(answer))  # what a model may answer is no room for the talk
     return {"threshold_percent": 0.50, **found}
 
 
