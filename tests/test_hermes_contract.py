@@ -192,7 +192,7 @@ class Compressor:
         config_context_length: int | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        self.given = (threshold_percent, protect_first_n, abort_on_summary_failure)
+        self.given = (threshold_percent, protect_first_n, abort_on_summary_failure, max_tokens)
         self.window, self._session_db, self._session_id = config_context_length, None, "one"
         self.written: list[str] = []
         self._last_compress_aborted, self._last_summary_error = False, None
@@ -351,15 +351,15 @@ def test_a_session_is_held_where_hermes_says_that_it_works(
 def test_the_gate_takes_what_hermes_is_configured_to(engine: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"threshold": "0.7", "protect_first_n": 1, "abort_on_summary_failure": "yes", "in_place": True, "model": "x"}
     module = ModuleType("hermes_cli.config")
-    module.load_config = lambda: {"compression": said}  # type: ignore[attr-defined]
+    module.load_config = lambda: {"compression": said, "model": {"max_tokens": 9_000}}  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "hermes_cli", ModuleType("hermes_cli"))
     monkeypatch.setitem(sys.modules, "hermes_cli.config", module)
     gate = engine.engine()
-    assert gate.given == (0.7, 1, True)
+    assert gate.given == (0.7, 1, True, 9_000)
     gate.update_model("some-model", 200_000, provider="custom")
     assert (gate._configured_threshold_percent, gate.window) == (0.7, 200_000)
     said.update({"threshold": "much", "protect_first_n": None})
-    assert engine.engine().given == (0.5, 3, True)
+    assert engine.engine().given == (0.5, 3, True, 9_000)
 
 
 def test_a_handoff_that_is_too_long_is_cut_at_its_end_and_says_so() -> None:
