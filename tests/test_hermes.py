@@ -647,6 +647,10 @@ def test_where_no_ledger_is_nothing_is_written_and_the_person_hears_why(
         other = Host(tmp_path / "h", **given)
         other.turn("by the clock")
         other.leave()
+    looked = Ours()
+    looked.initialize_for_inspection("looked at", platform="cli", hermes_home=str(tmp_path / "h"))
+    assert looked.system_prompt_block() == PROMPT
+    assert {schema["name"] for schema in looked.get_tool_schemas()} == tools.NAMES
     monkeypatch.setenv("GITLEDGER_DISABLE", "1")
     off = Host(tmp_path / "h")
     off.turn("switched off")

@@ -22,6 +22,8 @@ HELD = 200
 """Sessions that one process has at once: a gateway that runs for months has had thousands."""
 KEPT = 30 * 24 * 3600
 """Seconds after which a session that nobody has is looked at no more."""
+LOOKED = 300
+"""Sessions that are looked at by one start, the newest."""
 MOST = 64 << 10
 _held: dict[str, Claim] = {}
 
@@ -97,13 +99,12 @@ def take(common: str, ledger: str, session: str, *, new: bool = True) -> Claim |
 
 def left(common: str, ledger: str) -> Iterator[Claim]:
     """The sessions that no living process has, each had by this one until the next is asked for."""
-    folder = _folder(common, ledger)
     try:
-        names = sorted(os.listdir(folder))
-    except OSError:
+        with os.scandir(_folder(common, ledger)) as found:
+            aged = sorted((-entry.stat(follow_symlinks=False).st_mtime, entry.path) for entry in found)
+    except OSError:  # none yet, or one that another process takes out just now: the next start looks again
         return
-    for name in names:
-        path = os.path.join(folder, name)
+    for n, (_, path) in enumerate(aged):
         try:
             fd = gitdir.open_own(path, os.O_RDWR)
         except (OSError, LedgerError):
@@ -122,7 +123,7 @@ def left(common: str, ledger: str) -> Iterator[Claim]:
         try:
             if old:
                 os.unlink(path)
-            else:
+            elif n < LOOKED:
                 yield claim
         finally:
             claim.release()
