@@ -83,9 +83,11 @@ class Attached:
             return None
         talk = self._talk(key, request)
         if talk.turn == (turn := (request.turn_id or "", said)):
-            return None  # asked twice for one message: by the tool, and by the provider that was added
+            return None  # asked twice for one message: by each tool, and by the provider that was added
+        # What is said while a turn goes on is taken into it: its messages are not whole yet.
+        between = bool(turn[0]) and talk.turn[0] == turn[0]
         talk.turn = turn
-        messages = list(self.sessions.get_or_create(key).messages)
+        messages = None if between else list(self.sessions.get_or_create(key).messages)
         text = await asyncio.to_thread(self._began, key, talk, said, messages)
         if not text:
             return None
@@ -140,14 +142,15 @@ class Attached:
         except LedgerError:
             return None
 
-    def _began(self, key: str, talk: Talk, said: str, messages: Sequence[Message]) -> str:
+    def _began(self, key: str, talk: Talk, said: str, messages: Sequence[Message] | None) -> str:
         found = self._found(talk)
         if found is None:
             return ""
         try:
             self._catch_up(found)
-            self._anew(found, key, talk, messages)
-            self._forward(found, key, messages)
+            if messages is not None:
+                self._anew(found, key, talk, messages)
+                self._forward(found, key, messages)
             texts = [self._start(found, key, talk, bool(messages))]
             if said:
                 self._prompt(found, key, said)
@@ -244,6 +247,8 @@ class Attached:
         prompts = [text for text in turns.prompts(shown) if marks.digest(text) not in mark.prompted]
         said = turns.told(shown) | ({"prompt": "\n\n".join(prompts)} if prompts else {})
         if said:
+            talk = self._talks.get(mark.key)
+            said["cwd"] = talk.folder if talk else self.folder or self.workspace  # what its files are named from
             once = "\0".join((session, mark.last, turns.digest(turn[-1])))
             ids: list[Json] = [turns.digest(turn[-1])]
             payload: dict[str, Json] = {"session_id": session, "pid": os.getpid(), "ids": ids, **said, **more}
@@ -254,6 +259,8 @@ class Attached:
         if self._caught_up:
             return
         self._caught_up = True
+        if self.ungated:
+            found.complain(f"compactions are not held up: {self.ungated}")
         for mark in marks.each(found):
             try:
                 known = self.sessions.read_session_metadata(mark.key)
@@ -272,8 +279,8 @@ class Attached:
             raise Blocked(talk.refusal.why)
         ran = found.hook("compact", self._said(key, {"trigger": trigger}))
         if ran.status:
-            talk.refusal = gate.refused(ran.error, talk.refusal)
-            raise Blocked(ran.error)
+            talk.refusal = gate.refused(ran.error.removeprefix("gitledger: "), talk.refusal)
+            raise Blocked(talk.refusal.why)
         talk.refusal = None
         return ran.text.partition("\n\n")[0]
 
@@ -341,47 +348,6 @@ class Attached:
         channel, _, chat = key.partition(":")
         message = OutboundMessage(channel=talk.channel or channel, chat_id=talk.chat or chat, content=text)
         await self.bus.publish_outbound(message)
-
-
-def attach(
-    bot: Any, folder: str | os.PathLike[str] | None = None, *, ledger: str | None = None, idle_seconds: float = IDLE
-) -> Attached:
-    """Have `bot`, a `nanobot.Nanobot`, keep the ledger of `folder`, or else of each session's own workspace.
-
-    From then on each turn is journalled, the model is told what the ledger says, and no compaction happens without a
-    checkpoint: `run` and `compact_session` raise Blocked. Closing the bot closes the ledger's sessions. Again is
-    harmless. In a folder without a ledger nothing is written and nothing is held up.
-    """
-    loop = bot._loop  # nanobot's SDK has no other way to its bus
-    found = join(loop.bus, loop.sessions, str(bot.runtime.workspace))
-    found.folder = os.fspath(folder) if folder is not None else ""
-    found.ledger, found.idle_seconds = ledger, idle_seconds
-    bot.runtime.add_context_provider(found.context)
-    if not hasattr(bot.aclose, "gitledger"):
-        close = bot.aclose
-
-        async def aclose() -> None:
-            try:
-                await close()
-            finally:
-                await found.aclose()
-
-        aclose.gitledger = True  # type: ignore[attr-defined]
-        bot.aclose = aclose
-    return found
-
-
-def join(bus: Any, sessions: Any, workspace: str) -> Attached:
-    """What keeps the ledger for the nanobot of `bus`: journal and gate are there from the first call on."""
-    found: Attached | None = getattr(bus, "gitledger", None)
-    if found is None:
-        from nanobot.bus.runtime_events import SessionTurnPersisted
-
-        found = Attached(bus, sessions, workspace)
-        bus.subscribe(found.persisted, SessionTurnPersisted)
-        found.ungated = gate.watch(sessions, found)
-        bus.gitledger = found
-    return found
 
 
 _LEAVING: weakref.WeakSet[Attached] = weakref.WeakSet()

@@ -13,7 +13,7 @@ from nanobot.agent.tools.base import Tool, ToolResult
 from nanobot.agent.tools.context import current_request_context
 
 from gitledger.clients.hermes import tools
-from gitledger.clients.nanobot import attached
+from gitledger.clients.nanobot import joined
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Ledger(Tool):  # type: ignore[misc]
     @classmethod
     def create(cls, ctx: Any) -> Ledger:
         """The tool of one nanobot, which from now on is heard."""
-        return cls(attached.join(ctx.bus, ctx.sessions, str(ctx.workspace)))
+        return cls(joined.join(ctx.bus, ctx.sessions, str(ctx.workspace)))
 
     def runtime_context_provider(self) -> Any:
         """What the ledger has to say at each turn; asked of every tool, it is said once."""
