@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from gitledger.ledger import Ledger
 
 GROUP = "gitledger.clients"
-PATIENCE = 5.0
-"""Seconds within which an adapter is loaded, and within which it says what it is asked."""
+LOADING, PATIENCE = 10.0, 5.0
+"""Seconds within which an adapter is loaded, on a machine that is busy, and within which it says what it is asked."""
 BIGGEST = 16 << 20
 """Bytes of what it says."""
 SETTLES = "settles-"
@@ -151,7 +151,7 @@ class Room:
         except OSError as e:
             raise self._failed(f"its process cannot be started ({e.strerror})") from e
         atexit.register(self.leave)
-        return self._told()
+        return self._told(LOADING)
 
     def ask(self, request: dict[str, Json], payload: bytes = b"") -> dict[str, Json]:
         """What the adapter says to a request; raise BadData where it fails, and at once where it is gone."""
@@ -163,7 +163,7 @@ class Room:
             self._line.sendall(HEADER.pack(len(data)) + data)
         except OSError as e:
             raise self._ended(e) from e
-        return self._told()
+        return self._told(PATIENCE)
 
     def leave(self) -> None:
         """End the process."""
@@ -174,8 +174,8 @@ class Room:
             self._process.wait()
         self._line = self._process = None
 
-    def _told(self) -> dict[str, Json]:
-        until = time.monotonic() + PATIENCE
+    def _told(self, seconds: float) -> dict[str, Json]:
+        until = time.monotonic() + seconds
         try:
             size = HEADER.unpack(self._exactly(HEADER.size, until))[0]
             if size > BIGGEST:
@@ -202,7 +202,7 @@ class Room:
     def _ended(self, why: Exception | str) -> BadData:
         # Nobody asks it a second time: a ledger of a thousand lines would wait a thousand times.
         late = isinstance(why, TimeoutError)
-        self.fault = f"it did not answer within {PATIENCE:g} seconds" if late else "its process ended"
+        self.fault = "it did not answer in time" if late else "its process ended"
         if isinstance(why, str):
             self.fault = why
         self.leave()

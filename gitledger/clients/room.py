@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct("!Q")
 """What goes before each request and each answer: its size in bytes."""
-PATIENCE = 10.0
+PATIENCE = 20.0
 """Seconds after which the kernel ends an adapter that hangs; whoever asked has ended it long before."""
 SHOWN = 300
 """Characters of what an adapter says of its failure."""
