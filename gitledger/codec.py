@@ -140,12 +140,13 @@ def read_event(line: bytes, where: str) -> Event:
     return Event(**{**value, "records": records})
 
 
-def event_value(line: bytes, where: str) -> dict[str, Json]:
+def event_value(line: bytes, where: str, *, again: bool = False) -> dict[str, Json]:
     """The JSON value of a journal line, its keys and types checked, but not whether the line is canonical.
 
-    For whoever checks very many and has the form checked elsewhere; BadData as `read_event` raises it.
+    For whoever checks very many, has the form checked elsewhere and changes nothing in it; `again` where `read_line` is
+    to read the same lines soon. BadData as `read_event` raises it.
     """
-    value = _quick(line)
+    value = _parsed(line) if again and len(line) <= REMEMBERED else _quick(line)
     if value is None:
         read_event(line, where)  # says what is wrong
         raise BadData(f"{where} is not the canonical form of its event; run: gitledger fsck")
@@ -163,20 +164,15 @@ def read_line(line: bytes, where: str) -> tuple[Event, bool]:
 
 def _canonical(line: bytes) -> Event | None:
     """The event of a line that is its canonical one; None for any other line."""
-    value = _quick(line)
+    value = _parsed(line) if len(line) <= REMEMBERED else _quick(line)
     if value is None or line.count(b"[") + line.count(b"{") > NESTING:
         return None
     # Equal bytes leave no room for a key that stands twice, nor for half a character.
     text = _ENCODE(value)
     if len(text) >= len(line) or text.encode("utf-8", "replace") + b"\n" != line:
         return None
-    value["records"] = {
-        key: Change(change.get("set", {}), change.get("items", {})) for key, change in value["records"].items()
-    }
-    return Event(**value)
-
-
-_remembered = lru_cache(maxsize=2_048)(_canonical)  # a sync folds what it has just compared
+    records = {key: Change(change.get("set", {}), change.get("items", {})) for key, change in value["records"].items()}
+    return Event(**{**value, "records": records})
 
 
 def _quick(line: bytes) -> dict[str, Json] | None:
@@ -188,6 +184,10 @@ def _quick(line: bytes) -> dict[str, Json] | None:
         return None
     known = text[end:] == "\n" and type(value) is dict and type(value.get("v")) is int and value["v"] == VERSION
     return value if known and _is_event(value) else None
+
+
+_parsed = lru_cache(maxsize=2_048)(_quick)  # a sync compares what it has just looked at
+_remembered = lru_cache(maxsize=2_048)(_canonical)  # and folds what it has just compared
 
 
 def _is_event(value: dict[str, Json]) -> bool:

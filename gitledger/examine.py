@@ -72,8 +72,9 @@ class Look:
 class Eye(Folders):
     """What looks at commits of one store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, again: bool = False) -> None:
         super().__init__(store)
+        self._again = again  # the lines that it looks at are folded by this process next
         self._plain = _PLAIN[store.algorithm]
 
     # ── a commit ─────────────────────────────────────────────────────────────────────────────
@@ -222,7 +223,7 @@ class Eye(Folders):
         for path, data in parts:
             for at, line in enumerate(io.BytesIO(data), 1):
                 try:
-                    event = codec.event_value(line, f"{path} line {at}")
+                    event = codec.event_value(line, f"{path} line {at}", again=self._again)
                     for key in event["records"]:
                         touched.add(scope.owned(key))
                 except BadData as e:

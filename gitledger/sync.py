@@ -111,7 +111,7 @@ def sync(ledger: Ledger, to: Remote, ways: Ways = Ways()) -> Outcome:
         before = syncstate.load(home.state, home.name)
         line = Line(ledger.gitdir, to, home.name, time.monotonic() + ways.deadline, ways.heard)
         now = replace(before, remote=to.shown, at=ledger.desk.mint.at(), failed="")
-        one = _Sync(ledger, line, ways, now, Eye(ledger.desk.store))
+        one = _Sync(ledger, line, ways, now, Eye(ledger.desk.store, again=True))
         try:
             outcome = one.run()
         except Refused as e:
