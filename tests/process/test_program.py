@@ -387,6 +387,21 @@ def test_a_briefing_imports_neither_pygit2_nor_pydantic_nor_yaml(started: Repo) 
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_plain_sync_says_the_same_without_click(started: Repo) -> None:
+    script = (
+        "import sys; from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
+        "print(main(), 'click' in sys.modules)"
+    )
+    for word in ("sync", "push", "pull"):
+        done = [
+            subprocess.run([sys.executable, "-c", script, words], cwd=started.path, capture_output=True, text=True)
+            for words in (word, f"{word} --deadline 60")
+        ]
+        assert [one.stdout for one in done] == ["78 False\n", "78 True\n"]
+        assert done[0].stderr == done[1].stderr
+        assert "no remote is named" in done[0].stderr
+
+
 def test_ctrl_c_leaves_the_ledger_as_it_was(started: Repo) -> None:
     works(started.path, "task", "add", "One")
     before = started.git("rev-parse", "ledger/main")
