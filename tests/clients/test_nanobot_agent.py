@@ -25,8 +25,7 @@ from tests.clients.models.openai import OpenAI
 from tests.clients.models.server import REPLY, SUMMARY, Request, serving
 from tests.clients.test_nanobot import OFFLINE, Call
 from tests.clients.test_refusal import FAULTS, WHY, missed
-from tests.process.program import Ran
-from tests.sealed import Repo
+from tests.sealed import Repo, new_repo
 
 SDK = """
 import asyncio, json, os, signal, sys
@@ -48,9 +47,10 @@ asyncio.run(main())
 """A program on nanobot's SDK."""
 LINES = """
 while line := await asyncio.to_thread(sys.stdin.readline):
-    words = json.loads(line)
+    word, *words = json.loads(line)
     try:
-        print(json.dumps({"said": await {"say": say, "compact": compact, "patience": patience}[words[0]](*words[1:])}), flush=True)
+        said = await {"say": say, "compact": compact, "patience": patience}[word](*words)
+        print(json.dumps({"said": said}), flush=True)
     except Exception as e:
         print(json.dumps({"raised": type(e).__name__, "why": str(e)}), flush=True)
 """
@@ -152,7 +152,7 @@ class Talk:
 
 
 def calls(ours: Lab, *made: Call, hang: bool = False) -> None:
-    """Have the next requests be answered by these calls, and what comes then as any other, or never if it is to hang."""
+    """Have the next requests be answered by these calls, and what comes then as any other, or never where it hangs."""
     left = list(made)
 
     def call(body: Any) -> Call | None:
@@ -227,7 +227,7 @@ def test_a_talk_on_the_sdk_from_its_start_over_a_compaction_to_its_end(ours: Lab
         for message in second.body["messages"]
         if message["role"] == "tool" and message["content"].startswith("Error")
     ]
-    [compacted] = [event for event in ours.journal("receipt") if event["data"]["event"] == "compacted"]
+    assert [data["event"] for data in told(ours, "receipt")].count("compacted") == 1
     [end] = handovers(ours)
     assert (end["reason"], end["turns"]) == ("exit", 3)
     assert ours.ledger("session", "list", "--json").strip() == "[]"
@@ -533,6 +533,57 @@ def test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end(ours: La
                 stream.close()
     assert [(end["reason"], end["turns"]) for end in handovers(ours)] == [("exit", 2), ("exit", 1)]
     ours.ledger("verify")
+
+
+# ── what a person puts in ────────────────────────────────────────────────────────────────────
+def test_the_program_of_the_examples_keeps_a_ledger(ours: Lab) -> None:
+    script = ROOT / "docs" / "examples" / "nanobot" / "shop.py"
+    ran = ours.run([install.PACKAGES["nanobot"].path, str(script), str(ours.repo.path), "hello", "and on"])
+    assert (ran.status, ran.out.splitlines()) == (0, [REPLY] * 3), ran.err
+    assert prompts(ours) == ["hello", "and on", "What is the next action?"]
+    assert [(end["reason"], end["turns"]) for end in handovers(ours)] == [("exit", 3)]
+
+
+def test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes(ours: Lab) -> None:
+    python = install.PACKAGES["nanobot"].path
+    nanobot = ours.bin / "nanobot"
+    nanobot.write_text(f"#!{python}\n")
+    nanobot.chmod(0o755)
+    put = ours.ledger("hooks", "install", "--client", "nanobot")
+    assert "6 events wired" in put
+    assert f"{python} -m pip install gitledger-continuity" in put, "its Python has no such package, in its own folder"
+    tried = ours.run([ours.bin / "gitledger", "hooks", "test", "--client", "nanobot"])
+    assert "5 tools, by nanobot 0.3.5" in tried.out
+    look = f"""
+        from pathlib import Path
+        from nanobot.agent.plugins import enabled_agent_plugin_skills
+        print(json.dumps([name for name, _ in enabled_agent_plugin_skills(Path({str(ours.repo.path)!r}))]))
+    """
+    assert sdk(ours, look) == [["gitledger"]]
+    assert "not enabled" not in ours.run([ours.bin / "gitledger", "hooks", "status"]).err
+    skill = ours.repo.path / "plugins" / "gitledger" / "skills" / "gitledger" / "SKILL.md"
+    text = skill.read_text()
+    skill.write_text(text + "more\n")
+    assert sdk(ours, look) == [[]]
+    assert "not enabled" in ours.run([ours.bin / "gitledger", "hooks", "status"]).err
+    skill.write_text(text)
+    ours.ledger("hooks", "install", "--client", "nanobot")
+    assert sdk(ours, look) == [["gitledger"]]
+    ours.ledger("hooks", "uninstall", "--client", "nanobot")
+    assert ours.repo.git("status", "--porcelain", "--ignored") == "?? .nanobot/", "but what nanobot makes for itself"
+    assert not (ours.repo.path / "plugins").exists()
+    assert not list((ours.home / ".nanobot").rglob("enabled"))
+
+
+def test_a_repository_without_a_ledger_is_not_touched_and_compacts_as_it_always_did(ours: Lab) -> None:
+    bare = new_repo(ours.folder / "bare")
+    configure(ours, workspace=str(bare.path))
+    before = bare.git("for-each-ref")
+    sdk(ours, 'await say("hello")\nawait compact()\nawait say("and on")')
+    assert [request.kind for request in ours.server.requests] == ["turn", "summary", "turn"]
+    assert fresh(ours.server.requests[0]) == "hello"
+    assert not (bare.path / ".git" / "gitledger").exists()
+    assert bare.git("for-each-ref") == before
 
 
 def free() -> int:
