@@ -256,7 +256,7 @@ CLIENTS: tuple[Client, ...] = (
             ("on_session_switch", "compacted"),
             ("shutdown", "end"),
         ),
-        ("hermes",), refusal="status", scopes=("user",), setup="gitledger.clients.hermes.setup",
+        ("hermes",), refusal="status", asked=True, scopes=("user",), setup="gitledger.clients.hermes.setup",
     ),
     Client(
         "nanobot", "nanobot", "plugins/gitledger/plugin.json", "workspace/plugins/gitledger/plugin.json",

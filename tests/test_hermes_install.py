@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sqlite3
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -323,6 +325,7 @@ def test_without_a_name_it_is_not_put_in_but_named(repo: Repo, home: Path) -> No
     (home / ".claude").mkdir()
     told = run("-C", str(repo.path), "hooks", "install")
     assert "gitledger hooks install --client hermes" in told.out
+    assert "gitledger hooks install --client hermes" in run("hooks", "install", "--user").out
     assert list((home / ".hermes").iterdir()) == []
 
 
@@ -473,6 +476,16 @@ def test_a_folder_is_what_hermes_takes_it_for(at: Place, home: Path) -> None:
 
 def said_names() -> tuple[str, str]:
     return said.PROVIDER, said.GATE
+
+
+def test_a_package_that_is_installed_beside_hermes_says_what_to_register(at: Place) -> None:
+    with (Path(__file__).parent.parent / "pyproject.toml").open("rb") as f:
+        groups = tomllib.load(f)["project"]["entry-points"]
+    module, _, name = groups["hermes_agent.memory_providers"][said.PROVIDER].partition(":")
+    package = importlib.import_module(module)
+    assert callable(getattr(package, name))
+    beside = Path(str(package.__file__)).parent / "cli.py"  # where Hermes looks for more words of its own
+    assert "def register_cli(" in beside.read_text()
 
 
 def test_a_place_is_found_without_a_repository(home: Path) -> None:
