@@ -15,7 +15,6 @@ from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, 
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position, Record
 from gitledger.redact import Clean, CleanBytes, Known, redact, texts
-from gitledger.render import tree
 from gitledger.render.text import line as one_line
 from gitledger.schema import Config
 from gitledger.values import dataclass, field
@@ -220,6 +219,8 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
 
 def next_tree(desk: Desk, view: View, lines: Iterable[CleanBytes], base: Oid | None) -> objects.Edited:
     """The tree of a commit whose events are folded into `view` already, their lines the writer's next segment."""
+    from gitledger.render import tree  # every document there is, for what writes alone
+
     changes: dict[str, CleanBytes | None] = {}
     tail = view.manifest.writers[desk.writer.id]
     for part, data in enumerate(ingest.segments(lines)):

@@ -25,6 +25,7 @@ from gitledger.errors import (
     Unsupported,
 )
 from gitledger.ledger import Ledger
+from gitledger.render import tree
 from tests.ledgers import Clock, again, begin, do
 from tests.sealed import Repo, new_repo
 
@@ -250,7 +251,7 @@ def failures(book: Ledger, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterat
     if step == "seal":
         monkeypatch.setattr(transaction.wal, "seal", full)
     elif step == "render":
-        monkeypatch.setattr(transaction.tree, "changes", full)
+        monkeypatch.setattr(tree, "changes", full)
     elif step == "sign":
         Path(book.desk.writer.key.path).rename(book.desk.writer.key.path + ".away")
     elif step == "put":
