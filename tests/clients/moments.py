@@ -64,6 +64,11 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_at_its_prompt_a_compaction_waits_for_the_checkpoint_and_a_new_talk_is_handed_the_last_one",
         ),
         "the gateway": ("test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end",),
+        "what a person puts in: the plugin, a program on the SDK": (
+            "test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes",
+            "test_the_program_of_the_examples_keeps_a_ledger",
+        ),
+        "no ledger": ("test_a_repository_without_a_ledger_is_not_touched_and_compacts_as_it_always_did",),
         "memory files beside its Dream job": (
             "test_a_dream_between_a_proposal_and_its_application_stands",
             "test_a_dream_in_the_moment_of_the_exchange_stands",

@@ -572,7 +572,7 @@ def test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_
     ours.ledger("hooks", "uninstall", "--client", "nanobot")
     assert ours.repo.git("status", "--porcelain", "--ignored") == "?? .nanobot/", "but what nanobot makes for itself"
     assert not (ours.repo.path / "plugins").exists()
-    assert not list((ours.home / ".nanobot").rglob("enabled"))
+    assert not (ours.home / ".nanobot" / "plugin-data").exists()
 
 
 def test_a_repository_without_a_ledger_is_not_touched_and_compacts_as_it_always_did(ours: Lab) -> None:

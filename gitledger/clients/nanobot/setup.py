@@ -151,9 +151,9 @@ def uninstall(at: Place) -> Outcome:
     marker = _marker(at, os.environ)
     if os.path.isfile(marker):
         os.unlink(marker)
-    places = [os.path.dirname(marker)]
-    places.insert(0, os.path.dirname(places[0]))
-    settingsfile.drop_folders(tuple(places))
+    inner = os.path.dirname(marker)
+    middle = os.path.dirname(inner)
+    settingsfile.drop_folders((os.path.dirname(middle), middle, inner))
     return Outcome(at, "removed")
 
 
