@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 
 MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "hermes": {
+        "put in, looked at, taken out": ("test_a_person_puts_it_in_looks_at_it_and_takes_it_out",),
         "a session starts: the first request holds where things stand": (
             "test_a_turn_is_journalled_with_what_it_ran_and_the_first_prompt_is_given_where_things_stand",
         ),
@@ -27,6 +28,7 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
         "no checkpoint can be made: nothing changes, the person is told": (
             "test_nothing_changes_without_a_checkpoint_and_all_is_handed_over_with_one",
+            "test_by_a_new_id_none_is_made_and_the_person_who_says_compress_is_told_why",
         ),
         "a block that lasts": ("test_a_block_that_lasts_is_not_tried_again_at_every_turn",),
         "our package is gone": ("test_where_our_package_is_gone_hermes_says_so_and_compacts_nothing",),
@@ -42,8 +44,10 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "nanobot": {
+        "its plugin": ("test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes",),
         "on its SDK, from the start over a compaction to the end": (
             "test_a_talk_on_the_sdk_from_its_start_over_a_compaction_to_its_end",
+            "test_the_program_of_the_examples_keeps_a_ledger",
         ),
         "no checkpoint can be made: nothing is compacted, the person is told": (
             "test_without_a_checkpoint_nothing_is_compacted_but_what_a_person_lets_through",
@@ -63,6 +67,7 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "`nanobot agent`, at its prompt: compaction, `/new`": (
             "test_at_its_prompt_a_compaction_waits_for_the_checkpoint_and_a_new_talk_is_handed_the_last_one",
         ),
+        "no ledger": ("test_a_repository_without_a_ledger_is_not_touched_and_compacts_as_it_always_did",),
         "the gateway": ("test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end",),
         "what a person puts in: the plugin, a program on the SDK": (
             "test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes",

@@ -49,8 +49,10 @@ class Collector:
             _keep(self.proofs, (client, report.nodeid.rpartition("::")[2].partition("[")[0]), report.outcome)
         if "column" in told:
             _keep(self.cells, (str(told["client"]), str(told["column"])), report.outcome)
+        self.write()  # after each: a run that is stopped has shown something, too
 
-    def pytest_sessionfinish(self) -> None:
+    def write(self) -> None:
+        """Add what was gathered to what earlier runs left."""
         kept = read()
         for client, _ in (*self.cells, *self.proofs):
             version = install.PACKAGES[client].version
