@@ -44,10 +44,8 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "nanobot": {
-        "its plugin": ("test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes",),
         "on its SDK, from the start over a compaction to the end": (
             "test_a_talk_on_the_sdk_from_its_start_over_a_compaction_to_its_end",
-            "test_the_program_of_the_examples_keeps_a_ledger",
         ),
         "no checkpoint can be made: nothing is compacted, the person is told": (
             "test_without_a_checkpoint_nothing_is_compacted_but_what_a_person_lets_through",
@@ -67,7 +65,6 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "`nanobot agent`, at its prompt: compaction, `/new`": (
             "test_at_its_prompt_a_compaction_waits_for_the_checkpoint_and_a_new_talk_is_handed_the_last_one",
         ),
-        "no ledger": ("test_a_repository_without_a_ledger_is_not_touched_and_compacts_as_it_always_did",),
         "the gateway": ("test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end",),
         "what a person puts in: the plugin, a program on the SDK": (
             "test_the_plugin_is_enabled_by_nanobot_itself_and_its_skill_is_there_until_a_file_changes",
