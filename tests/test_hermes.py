@@ -551,6 +551,14 @@ def test_only_what_is_missing_is_missing() -> None:
     assert len(ids) == 4
     known = Counter(["p" + ids[0][1:], *ids])
     assert statedb.missing(turn, Counter(ids), copied=False) == []
+    calls = [one for one in ids if one.startswith("c")]
+    under_way = Counter([turns.prompt_id("ask"), *calls])
+    [(event, said)] = statedb.missing(turn, under_way, copied=False)
+    assert (event, said["answer"], "tool" in said) == ("turn", "answer", False), (
+        "what ran was told, and its end was not"
+    )
+    assert statedb.missing(turn, under_way, copied=True) == []
+    known.update(f"ended {one}" for one in calls)
     other = Turn("in words of the database", "answer", turn.calls)
     assert statedb.missing(other, known, copied=False) == [], "its calls are known, whatever it is called"
     fresh: Counter[str] = Counter()

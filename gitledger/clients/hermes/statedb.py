@@ -103,7 +103,7 @@ def missing(turn: Turn, known: Counter[str], *, copied: bool, cwd: str = "") -> 
     calls = [turns.call_id(call) for call in turn.calls]
     asked = turns.prompt_id(turn.prompt)
     own = turns.turn_id(turn)
-    if turn.answer and (known[own] or (calls and all(known[one] for one in calls))):
+    if turn.answer and (known[own] or any(known[_ended(one)] for one in calls)):
         if not copied:
             known[own] -= 1
             known[asked] -= 1
@@ -120,13 +120,18 @@ def missing(turn: Turn, known: Counter[str], *, copied: bool, cwd: str = "") -> 
     if turn.answer:
         said.append(("turn", {**told, "answer": turn.answer, "ids": [own, *new]}))
         known[own] += copied
+        known.update(map(_ended, calls))
     elif new:
         said.append(("tool", {**told, "ids": new}))
     return said
 
 
 def journalled(at: Embedded, sessions: Iterable[str]) -> Counter[str]:
-    """How often each id of what Hermes tells is in the ledger, for some sessions; RuntimeError where that fails."""
+    """How often each id of what Hermes tells is in the ledger, for some sessions; RuntimeError where that fails.
+
+    A call that a turn's end told of stands there once more, as such: one told while its turn was under way does not say
+    that this ended.
+    """
     from gitledger import layout
 
     found: Counter[str] = Counter()
@@ -136,8 +141,16 @@ def journalled(at: Embedded, sessions: Iterable[str]) -> Counter[str]:
         if ran.status:
             raise RuntimeError(f"the journal of {key} cannot be read: {ran.error}")
         for line in ran.text.splitlines():
-            found.update(_ids(json.loads(line)["data"].get("ids")))
+            event = json.loads(line)
+            ids = _ids(event["data"].get("ids"))
+            found.update(ids)
+            if event["type"] == "turn":
+                found.update(_ended(one) for one in ids if one.startswith("c"))
     return found
+
+
+def _ended(call: str) -> str:
+    return f"ended {call}"
 
 
 def _ids(value: Any) -> Sequence[str]:
