@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -294,6 +293,11 @@ def test_what_keeps_hermes_from_using_it_is_named(repo: Repo, at: Place, monkeyp
         rows = [row for row in run("doctor", "--json").json() if row["name"] == "hooks" and told in row["what"]]
         assert [row["state"] for row in rows] == ["warning"], told
     path.write_text(good)
+    shutil.rmtree(path.parent / "plugins")
+    for told in ("memory.provider names gitledger, whose folder is gone", "context.engine names gitledger-gate, whose"):
+        assert told in run("hooks", "status").err
+        assert [row["state"] for row in run("doctor", "--json").json() if told in row["what"]] == ["warning"]
+    assert install.install(at).done == "updated"
     for plugin in path.parent.glob("plugins/*/found.py"):
         plugin.write_text(plugin.read_text().replace(os.path.dirname(setup._PACKAGE), "/nowhere"))
     assert any("which is gone" in what for what, _ in install.faults(at, os.environ))
@@ -357,11 +361,10 @@ def test_hermes_own_setup_does_the_same_and_asks_nothing(
 ) -> None:
     begin(repo)
     monkeypatch.chdir(repo.path)
+    path = write(at, "context: {engine: lcm}\n")
+    cli.set_up(str(path.parent), values(path))
+    assert "context.engine is lcm" in capsys.readouterr().out
     path = write(at, "memory: {provider: honcho}\n")
-    module = ModuleType("hermes_cli.config")
-    module.save_config = lambda config: path.write_text(yaml.safe_dump(config))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "hermes_cli", ModuleType("hermes_cli"))
-    monkeypatch.setitem(sys.modules, "hermes_cli.config", module)
     cli.set_up(str(path.parent), values(path))
     assert "8 events wired" in capsys.readouterr().out
     assert {row.state for row in install.wired(at)} == {"installed"}
@@ -369,6 +372,8 @@ def test_hermes_own_setup_does_the_same_and_asks_nothing(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     cli.set_up(str(path.parent), values(path))
     assert "gitledger ended with 127: install it" in capsys.readouterr().out
+    install.uninstall(at)
+    assert path.read_text() == "memory: {provider: honcho}\n"
 
 
 # ── the folders ──────────────────────────────────────────────────────────────────────────────

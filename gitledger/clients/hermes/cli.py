@@ -53,14 +53,14 @@ def report(what: str) -> tuple[str, int]:
 
 
 def set_up(hermes_home: str, config: dict[str, Any]) -> None:
-    """Do what `gitledger hooks install --client hermes` does, for a person who chose us among Hermes' providers."""
-    memory = config.get("memory")
-    if isinstance(memory, dict) and memory.get("provider") not in ("", None, health.PROVIDER):
-        from hermes_cli.config import save_config
+    """Do what `gitledger hooks install --client hermes` does, for a person who chose us among Hermes' providers.
 
-        memory["provider"] = health.PROVIDER
-        save_config(config)
-    script = shims.program(f"hooks install --client {health.NAME}")
+    The provider before us is replaced, as they said; another context engine is not, and that is said.
+    """
+    context = config.get("context")
+    engine = context.get("engine") if isinstance(context, dict) else None
+    instead = " --replace" if engine in ("", None, "compressor", f"{health.PROVIDER}-gate") else ""
+    script = shims.program(f"hooks install --client {health.NAME}{instead}")
     environ = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     try:
         ran = subprocess.run(

@@ -62,7 +62,7 @@ def wired(at: Place) -> list[Wired]:
         chosen = said.held[1] and said.enabled and not said.disabled if name == GATE else said.held[0]
         if theirs == "on_pre_compress":
             chosen = chosen and said.held[2]
-        if state == "installed" and not chosen:
+        if (state == "installed") != chosen:  # in the folder alone, or in the configuration alone
             state = "outdated"
         rows.append(Wired(at, theirs, ours, state, at.client.shim(ours) if state != "absent" else ""))
     return rows
@@ -70,11 +70,18 @@ def wired(at: Place) -> list[Wired]:
 
 def faults(at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """What keeps Hermes from using what is there."""
-    if all(_folder(at, name) == "absent" for name in (PROVIDER, GATE)):
-        return []
     said = settings.said(settings.read(at.path, settingsfile.read(at.path)))
     again = "gitledger hooks install --client hermes"
+    gone = [name for name in (PROVIDER, GATE) if _folder(at, name) == "absent"]
     found = []
+    if said.held[0] and PROVIDER in gone:
+        found.append(("memory.provider names gitledger, whose folder is gone: nothing is journalled", again))
+    if said.held[1] and GATE in gone:
+        found.append(
+            (f"context.engine names {GATE}, whose folder is gone: Hermes compacts without a checkpoint", again)
+        )
+    if len(gone) == 2:
+        return found
     if not said.held[0]:
         what = f"memory.provider is {said.provider or 'not set'}"
         found.append((f"the provider is there and not selected ({what}): nothing is journalled", f"{again} --replace"))
@@ -250,7 +257,7 @@ def uninstall(at: Place) -> Outcome:
         _check(path, text)
     before = settingsfile.read(at.path)
     known = _load(at.receipt)
-    if not there and known is None:
+    if not there and known is None and not any(row.state != "absent" for row in wired(at)):
         return Outcome(at, "absent")
     rest, exact = _without(at, before, known)
     if rest != before:
