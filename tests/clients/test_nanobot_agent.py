@@ -412,9 +412,9 @@ class Prompt:
 
     def say(self, line: str) -> None:
         """Say something, and wait for the turn to be journalled."""
-        asked = len(self.lab.server.requests)
+        asked = len(self.lab.asked("turn"))  # a summary may be asked for meanwhile
         self.type(line)
-        self.lab.wait_for("the question", lambda: len(self.lab.server.requests) > asked, self.child)
+        self.lab.wait_for("the question", lambda: len(self.lab.asked("turn")) > asked, self.child)
         self.lab.wait_for(f"the turn of {line}", lambda: settled(self.lab), self.child)
 
 
