@@ -331,6 +331,25 @@ def test_a_word_between_is_a_prompt_of_its_own_and_a_command_is_none(
     assert len(told(found)) == 4
 
 
+def test_a_talk_that_falls_silent_is_closed_and_its_next_word_takes_it_up_again(
+    nanobot: ModuleType, found: Embedded, repo: Repo
+) -> None:
+    one = attached(repo, Sessions())
+    one.idle_seconds = 0.01
+    ask(one, "cli:direct", "hello")
+    one.sessions.rows["cli:direct"].messages.append(message("assistant", "HELLO", 1))
+
+    async def silence() -> None:
+        await one.persisted(SimpleNamespace(context=SimpleNamespace(session_key="cli:direct")))
+        while not any(event == "end" for event, _ in asked):
+            await asyncio.sleep(0.005)
+
+    asyncio.run(asyncio.wait_for(silence(), 30))
+    assert ask(one, "cli:direct", "still there?") == "# briefing\n\n# capsule"
+    events = [(event, data.get("reason", data.get("source"))) for event, data in asked if event != "capsule"]
+    assert events == [("start", "startup"), ("end", "other"), ("start", "resume")]
+
+
 def test_where_there_is_no_ledger_nothing_is_said_written_or_held_up(nanobot: ModuleType, repo: Repo) -> None:
     one = attached(repo, Sessions())
     assert ask(one, "cli:direct", "hello") == ""
