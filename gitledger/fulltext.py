@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gitledger import codec, gitdir, layout, objects, search
 from gitledger.errors import CannotWrite, LedgerError
+from gitledger.folders import Folders
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Key, Oid, Record
 from gitledger.values import dataclass
@@ -233,10 +234,10 @@ def follow(database: Database, ledger: Ledger, known: Oid | None, tip: Oid) -> i
             before = objects.entries(get, known) or {}
         except LedgerError:  # that commit is gone, as after a purge: nothing of it may stay
             _make(database)
-    after = objects.entries(get, tip) or {}
+    after, look = objects.entries(get, tip) or {}, Folders(ledger.desk.store)
     count = 0
     for kind in KINDS:
-        for where, oid in _changed(ledger, before.get(kind.folder), after.get(kind.folder), kind.folder):
+        for where, oid in _changed(look, before.get(kind.folder), after.get(kind.folder), kind.folder):
             try:
                 record = codec.read_record(get(oid).data, where)
             except LedgerError:  # damaged, which fsck names; the others are found
@@ -264,22 +265,22 @@ def _make(database: Database) -> None:
 
 
 def _changed(
-    ledger: Ledger, before: objects.TreeEntry | None, after: objects.TreeEntry | None, where: str
+    look: Folders, before: objects.TreeEntry | None, after: objects.TreeEntry | None, where: str
 ) -> Iterator[tuple[str, Oid]]:
     """The records' files that are new or other; folders that are the same are not read, nor those of checkpoints."""
-    if after is None or (before is not None and before.oid == after.oid):
+    if after is None or not after.is_folder or (before is not None and before.oid == after.oid):
         return
-    get = ledger.desk.store.get
-    old = objects.entries(get, before.oid) or {} if before and before.is_folder else {}
-    for name, entry in (objects.entries(get, after.oid) or {}).items():
-        was = old.get(name)
-        if was is not None and was.oid == entry.oid:
-            continue
-        if entry.is_folder:
-            if name != "checkpoints":
-                yield from _changed(ledger, was, entry, f"{where}/{name}")
-        elif name == "task.json" or (name.endswith(".json") and layout.parse_id(name.removesuffix(".json"))):
-            yield f"{where}/{name}", entry.oid
+    old = bytes.fromhex(before.oid) if before and before.is_folder else None
+    # By their bytes: of a folder's hundred names one has changed, and the others are not worth a value each.
+    found = look.changed(old, bytes.fromhex(after.oid), f"{where}/", but=b"checkpoints")
+    for file in sorted(found, key=lambda file: file.path):
+        name = file.path.rpartition("/")[2]
+        if file.new and (name == "task.json" or _is_record(name)):
+            yield file.path, file.new[1].hex()
+
+
+def _is_record(name: str) -> bool:
+    return name.endswith(".json") and layout.parse_id(name.removesuffix(".json")) is not None
 
 
 def _put(database: Database, key: Key, record: Record) -> None:
