@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.checkpoint import Turn
-from benchmarks.clock import Row, Side, Times, amount, child, in_turn, ratio, script
+from benchmarks.clock import Row, Side, amount, child, in_turn, ratio, script
 from benchmarks.grounds import HISTORY, Grounds, believe, hurried, pack, settle
 from benchmarks.histories import History, Scribe, add
 from gitledger import discover, entries, fulltext
@@ -44,7 +44,7 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     yield ratio(f"capsule --query / briefing, {events}", query_large, brief_large, BUDGET)
     yield ratio(f"capsule, {events} / 100 events", bare_large, bare, GROWTH)
     yield ratio(f"capsule --query, {events} / 100 events", query_large, query, GROWTH)
-    took = [followed(folder, grounds.runs) for folder in (small, large)]
+    took = in_turn([followed(folder) for folder in (small, large)], grounds.runs)
     yield amount("index, one checkpoint later, 100 events", took[0].median, "ms", INDEX_MS)
     yield amount(f"index, one checkpoint later, {events}", took[1].median, "ms", INDEX_MS)
     yield ratio(f"index, {events} / 100 events", took[1], took[0], GROWTH)
@@ -85,8 +85,8 @@ def beside(scribe: Scribe, task: Key, about: str) -> None:
     scribe.record(lambda v, h: entries.block(v, h, f"Blocker {about}", task))
 
 
-def followed(folder: str, runs: int) -> Times:
-    """How long the index takes to follow each checkpoint, as a process does that finds it one behind."""
+def followed(folder: str) -> Side:
+    """The index following one more checkpoint each time, as a process does that finds it one behind."""
     ledger = discover.open(folder, driver="pygit2")
     query = fulltext.read(QUERY)
     writers = list(ledger.view().manifest.writers)
@@ -100,6 +100,4 @@ def followed(folder: str, runs: int) -> Times:
     def follow() -> None:
         fulltext.catch_up(ledger)
 
-    (took,) = in_turn([Side(follow, before=step)], runs)
-    ledger.desk.store.close()
-    return took
+    return Side(follow, before=step)
