@@ -391,6 +391,18 @@ def test_every_way_to_a_compaction_waits_for_the_checkpoint(nanobot: ModuleType,
     assert asyncio.run(memory.Consolidator(Sessions()).compact_idle_session("x")) == "summary"
 
 
+def test_a_session_that_has_not_spoken_yet_is_held_up_by_the_ledger_of_its_own_project(
+    nanobot: ModuleType, found: Embedded, repo: Repo, tmp_path: Path
+) -> None:
+    one = Attached(Bus(), Sessions(), str(tmp_path / "workspace"))
+    scope = {"project_path": str(repo.path)}
+    one.sessions.get_or_create("websocket:1").metadata["workspace_scope"] = scope
+    refuse.append(SCRIPT)
+    with pytest.raises(Blocked, match="the disk is full"):
+        asyncio.run(one.before("websocket:1", "auto"))
+    assert asyncio.run(one.before("websocket:2", "auto")) == ""
+
+
 def test_a_nanobot_that_compacts_in_another_way_is_told_of(nanobot: ModuleType, found: Embedded, repo: Repo) -> None:
     from nanobot.agent import memory
 

@@ -73,7 +73,7 @@ class Attached:
     ungated: str = ""
     _talks: dict[str, Talk] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
-    _caught_up: bool = False
+    _caught_up: set[str] = field(default_factory=set)
 
     # ── what nanobot calls ───────────────────────────────────────────────────────────────────
     async def context(self, request: Any) -> Any:
@@ -255,10 +255,10 @@ class Attached:
             found.log("turn", payload, once=once, now_ms=_ms(turns.time(turn[-1])))
 
     def _catch_up(self, found: Embedded) -> None:
-        """Journal the turns that nanobot saved, and a process that died then never told of; once for this process."""
-        if self._caught_up:
+        """Journal the turns that nanobot saved, and a process that died then never told of; once for each ledger."""
+        if found.found.common in self._caught_up:
             return
-        self._caught_up = True
+        self._caught_up.add(found.found.common)
         if self.ungated:
             found.complain(f"compactions are not held up: {self.ungated}")
         for mark in marks.each(found):
@@ -314,13 +314,21 @@ class Attached:
 
     # ── what is known here ───────────────────────────────────────────────────────────────────
     def _talk(self, key: str, request: Any = None) -> Talk:
-        talk = self._talks.setdefault(key, Talk(self.folder or self.workspace))
+        talk = self._talks.get(key)
+        if talk is None:
+            talk = self._talks[key] = Talk(self.folder or self._project(key) or self.workspace)
         talk.heard = time.monotonic()
         if request is not None:
             talk.folder = self.folder or str(request.workspace or self.workspace)
             talk.channel, talk.chat = request.channel, request.chat_id
             talk.limit = getattr(request.runtime, "context_window_tokens", None)
         return talk
+
+    def _project(self, key: str) -> str:
+        """The folder that a session works in by its own file, "" where that names none: before it speaks, for one."""
+        scope = self.sessions.get_or_create(key).metadata.get("workspace_scope")
+        path = scope.get("project_path") or scope.get("path") if isinstance(scope, dict) else None
+        return path if isinstance(path, str) else ""
 
     def _id(self, found: Embedded, key: str) -> str:
         """The ledger's name for a session: nanobot's, and where the ledger is not its workspace's, whose it is too."""
