@@ -16,8 +16,8 @@ from gitledger.view import View
 
 ENDED = frozenset(
     (
-        "", "clear", "complete", "completed", "compression", "done", "exit", "fork", "logout", "new", "other", "prompt_input_exit",
-        "quit", "reload", "resume", "user_close", "user_exit", "window_close",
+        "", "clear", "complete", "completed", "compression", "done", "exit", "fork", "logout", "new", "other",
+        "prompt_input_exit", "quit", "reload", "resume", "user_close", "user_exit", "window_close",
     )
 )  # fmt: skip
 """End reasons that clients list, of sessions that somebody left; any other one is an interruption."""
