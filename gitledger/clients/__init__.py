@@ -91,7 +91,7 @@ def adapter(name: str) -> Adapter:
         raise KeyError(name)
     from gitledger.clients import guest
 
-    return guest.adapter(name)
+    return cast("Adapter", guest.adapter(name))  # frozen, and so read-only, which a Protocol cannot say
 
 
 def read(view: View, entry: Entry, config: Config, writer: str) -> Draft:
