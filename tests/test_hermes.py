@@ -22,8 +22,9 @@ from typing import Any
 import pytest
 
 from gitledger import entries, layout, reading, shims, tasks
+from gitledger.clients import tools
 from gitledger.clients.embedded import LATE, Embedded, Ran
-from gitledger.clients.hermes import claims, context, health, statedb, tools, turns
+from gitledger.clients.hermes import claims, context, health, statedb, turns
 from gitledger.clients.hermes.line import Line
 from gitledger.clients.hermes.provider import OPENED, PROMPT, Provider
 from gitledger.clients.hermes.turns import Call, Turn

@@ -392,7 +392,12 @@ SPEAKS = frozenset({"cli", "commands", "capture", "terminal", "__main__"})
 KNOWS_CLICK = frozenset({"cli", "commands"})
 EXPORTED = ("__version__", "open")
 """What `gitledger/__init__.py` itself offers; any other name imported from there is a module."""
-HOSTED = {"clients.embedded": "", "clients.hermes": "agent hermes_cli hermes_state", "clients.nanobot": "nanobot"}
+HOSTED = {
+    "clients.embedded": "",
+    "clients.hermes": "agent hermes_cli hermes_state",
+    "clients.nanobot": "nanobot",
+    "clients.tools": "",
+}
 """What runs within another program's process, with all its modules, and that program's own modules."""
 OUR_OWN = frozenset(
     {

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gitledger import capture, gitdir
-from gitledger.clients import embedded
+from gitledger.clients import embedded, tools
 from gitledger.clients.embedded import Embedded
-from gitledger.clients.hermes import compaction, context, health, tools
+from gitledger.clients.hermes import compaction, context, health
 from gitledger.clients.hermes.line import Line
 from gitledger.clients.hermes.session import Session
 

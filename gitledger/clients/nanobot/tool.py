@@ -12,7 +12,7 @@ import json
 from nanobot.agent.tools.base import Tool, ToolResult
 from nanobot.agent.tools.context import current_request_context
 
-from gitledger.clients.hermes import tools
+from gitledger.clients import tools
 from gitledger.clients.nanobot import joined
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
