@@ -149,7 +149,6 @@ TYPED = '{"session":null,"task":null,"records":%s,"data":{}}'
         ("gitledger", "note.added", '{"session":7,"task":[],"records":{},"data":[]}'),
         ("gitledger", "note.added", '{"v":2,"session":null,"task":null,"records":{},"data":{}}'),
         ("gitledger", "note.added", "[" * 100_000),
-        ("somebody", "turn", '{"session_id":"s"}'),
         ("generic", "turn", "{not json, but somebody said it}"),
         ("generic", "turn", big(1000)),
     ],
