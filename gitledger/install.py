@@ -124,6 +124,20 @@ def is_used(client: Client, found: GitDir | None, environ: Mapping[str, str]) ->
     return bool((project and not shared and os.path.isdir(project)) or (user and os.path.isdir(base)))
 
 
+def interpreter(name: str, environ: Mapping[str, str]) -> str:
+    """The Python of a client's program, as that one's first line names it; "" where that cannot be told."""
+    program = shutil.which(name, path=environ.get("PATH"))
+    if not program:
+        return ""
+    try:
+        with open(program, "rb") as f:
+            first = f.readline(4096).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+    words = first.removeprefix("#!").split() if first.startswith("#!") else []
+    return words[0] if words and "python" in os.path.basename(words[0]) else ""
+
+
 # ── looking ──────────────────────────────────────────────────────────────────────────────────
 def wired(at: Place) -> list[Wired]:
     """Each event that is wired, or should be; raise BadData for settings that cannot be read."""

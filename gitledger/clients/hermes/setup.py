@@ -15,7 +15,7 @@ from gitledger import pins, settingsfile, shims
 from gitledger.clients.hermes import settings
 from gitledger.clients.hermes.settings import GATE, PROVIDER
 from gitledger.errors import BadData, CannotWrite
-from gitledger.install import Outcome, Place, State, Wired
+from gitledger.install import Outcome, Place, State, Wired, interpreter
 from gitledger.model import Json
 from gitledger.wiring import Client
 
@@ -102,7 +102,7 @@ def faults(at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def attempts(at: Place, folder: str, environ: Mapping[str, str]) -> Iterator[tuple[str, bool, str]]:
     """Have Hermes' own Python load both plugins, and say which Hermes it is."""
-    python = _python(environ)
+    python = interpreter("hermes", environ)
     if not python:
         yield "Hermes loads the plugins", True, "not tried: no program hermes is on PATH"
         return
@@ -370,20 +370,6 @@ def _named(text: str) -> str:
             except ValueError:
                 break
     return ""
-
-
-def _python(environ: Mapping[str, str]) -> str:
-    """Hermes' Python, as the first line of its program names it; "" where that cannot be told."""
-    program = shutil.which("hermes", path=environ.get("PATH"))
-    if not program:
-        return ""
-    try:
-        with open(program, "rb") as f:
-            first = f.readline(4096).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    words = first.removeprefix("#!").split() if first.startswith("#!") else []
-    return words[0] if words and "python" in os.path.basename(words[0]) else ""
 
 
 # ── the receipt ──────────────────────────────────────────────────────────────────────────────

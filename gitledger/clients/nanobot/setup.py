@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from glob import glob
@@ -17,7 +16,7 @@ from glob import glob
 from gitledger import guidance, settingsfile
 from gitledger.errors import BadData
 from gitledger.guidance import Sheet
-from gitledger.install import Outcome, Place, State, Wired
+from gitledger.install import Outcome, Place, State, Wired, interpreter
 from gitledger.model import Json
 from gitledger.settingsfile import Receipt
 from gitledger.wiring import Client
@@ -63,7 +62,7 @@ def faults(at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]:
     if not os.path.isfile(_marker(at, environ)):
         again = f"gitledger hooks install --client nanobot{' --user' if at.scope == 'user' else ''}"
         found.append(("the plugin is not enabled: a changed file disables it, and so does a person", again))
-    python = _python(environ)
+    python = interpreter("nanobot", environ)
     if python and not _has_package(python):
         what = f"{python} has no {PACKAGE}: nothing is journalled, and no compaction is held up"
         found.append((what, _pip(python)))
@@ -75,7 +74,7 @@ def faults(at: Place, environ: Mapping[str, str]) -> list[tuple[str, str]]:
 def attempts(at: Place, folder: str, environ: Mapping[str, str]) -> Iterator[tuple[str, bool, str]]:
     """Have nanobot's own Python load the tools, and say which nanobot it is."""
     what = "nanobot loads the tools"
-    python = _python(environ)
+    python = interpreter("nanobot", environ)
     if not python:
         yield what, True, "not tried: no program nanobot is on PATH"
         return
@@ -123,7 +122,7 @@ def install(at: Place, *, instead: bool = False) -> Outcome:
         kept = (*known.folders, *folders) if known else folders
         settingsfile.save(at.receipt, Receipt(at.path, "", existed=False, folders=kept))
     notes = _enabled(at, os.environ)
-    python = _python(os.environ)
+    python = interpreter("nanobot", os.environ)
     if not python:
         notes.append(f"nothing is journalled before nanobot's own Python has it, too: {_pip('python')}")
     elif not _has_package(python):
@@ -159,7 +158,7 @@ def uninstall(at: Place) -> Outcome:
 
 def _enabled(at: Place, environ: Mapping[str, str]) -> list[str]:
     """Have nanobot itself enable the plugin as it is now; what the person has to do where that cannot be."""
-    python = _python(environ)
+    python = interpreter("nanobot", environ)
     if not python:
         return ["no program nanobot is on PATH: enable the plugin gitledger in nanobot's own list of plugins"]
     marker = _marker(at, environ)
@@ -223,20 +222,6 @@ def _elsewhere(at: Place, environ: Mapping[str, str]) -> tuple[str, str] | None:
     if other == os.path.realpath(_workspace(at)):
         return None
     return f"nanobot's settings name another workspace, {named}", f"gitledger -C {named} hooks install --client nanobot"
-
-
-def _python(environ: Mapping[str, str]) -> str:
-    """nanobot's Python, as the first line of its program names it; "" where that cannot be told."""
-    program = shutil.which("nanobot", path=environ.get("PATH"))
-    if not program:
-        return ""
-    try:
-        with open(program, "rb") as f:
-            first = f.readline(4096).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-    words = first.removeprefix("#!").split() if first.startswith("#!") else []
-    return words[0] if words and "python" in os.path.basename(words[0]) else ""
 
 
 def _has_package(python: str) -> bool:
