@@ -6,7 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from gitledger.tasks import Hand
 from gitledger.view import Tail, View
 from tests.hostile import CORPUS, MIX, TYPES, records, unseen
 from tests.ledgers import again, begin
-from tests.sealed import Repo, git, new_repo
+from tests.sealed import Repo, git, new_repo, sealed_environment
 
 BRANCH = "feature/\u202e\u200b>>>`x`<img>@someone\u2028Ledger-Writer=evil"
 FILES = (b"caf\xe9 \xff.txt", "\u202efdp.exe".encode(), b"new\nline \x1b[31m", b"<script>`|.md", b"--option")
@@ -88,65 +89,74 @@ def fill(ledger: Ledger, text: Json, *, most: int = 200) -> None:
 
 # ── grounds ──────────────────────────────────────────────────────────────────────────────────
 @pytest.fixture(scope="module")
-def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One sealed home for all ledgers of this module."""
-    from tests.sealed import sealed_environment
+def _home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of one sealed home for all ledgers of this module, whichever of its tests comes first."""
+    return sealed_environment(tmp_path_factory.mktemp("home"), os.environ)
 
+
+@contextmanager
+def within(environ: Mapping[str, str]) -> Iterator[None]:
+    """In this environment and no other; in a test that asks for a ledger late, its own home is there already."""
     before = dict(os.environ)
     os.environ.clear()
-    os.environ.update(sealed_environment(tmp_path_factory.mktemp("home"), before))
-    yield
-    os.environ.clear()
-    os.environ.update(before)
-
-
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory, _home: None) -> dict[str, str]:
-    """A linked work tree with hostile names, all of whose records hold hostile text that this machine trusts."""
-    folder = tmp_path_factory.mktemp("ours")
-    repo = new_repo(folder / "repo")
-    repo.commit("first", {"README.md": "# first\n"})
-    begin(repo)
-    tree = Repo(folder / "wt \u202e>>>`x`<b>")
-    repo.git("worktree", "add", "-q", "-b", BRANCH, str(tree.path))
-    here = again(tree)
-    here.start_session("generic", MIX[:100].replace("\ud800", ""), MIX[:30])
-    fill(here, MIX)
-    here.checkpoint()
-    for name in FILES:
-        Path(os.fsdecode(os.fsencode(tree.path) + b"/" + name)).write_text("x\n")
-    tree.git("add", "--all")
-    tree.git("commit", "-q", "-m", SUBJECT)
-    (tree.path / "\x1b]0;dirty\x07").write_text("x")
-    again(tree).write_handover()
-    return {"path": str(tree.path), **dict(os.environ)}
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory, _home: None) -> dict[str, str]:
-    """A clone whose ledger was taken over from another writer, who put hostile text into everything."""
-    folder = tmp_path_factory.mktemp("theirs")
-    repo = new_repo(folder / "repo")
-    repo.commit("first", {"README.md": "# first\n"})
-    begin(repo)
-    other = repo.clone(folder / "other")
-    other.git("branch", "ledger/main", "origin/ledger/main")
-    mine = os.environ["XDG_DATA_HOME"]
-    os.environ["XDG_DATA_HOME"] = str(folder / "their data")
+    os.environ.update(environ)
     try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory, _home: dict[str, str]) -> dict[str, str]:
+    """A linked work tree with hostile names, all of whose records hold hostile text that this machine trusts."""
+    with within(_home):
+        folder = tmp_path_factory.mktemp("ours")
+        repo = new_repo(folder / "repo")
+        repo.commit("first", {"README.md": "# first\n"})
+        begin(repo)
+        tree = Repo(folder / "wt \u202e>>>`x`<b>")
+        repo.git("worktree", "add", "-q", "-b", BRANCH, str(tree.path))
+        here = again(tree)
+        here.start_session("generic", MIX[:100].replace("\ud800", ""), MIX[:30])
+        fill(here, MIX)
+        here.checkpoint()
+        for name in FILES:
+            Path(os.fsdecode(os.fsencode(tree.path) + b"/" + name)).write_text("x\n")
+        tree.git("add", "--all")
+        tree.git("commit", "-q", "-m", SUBJECT)
+        (tree.path / "\x1b]0;dirty\x07").write_text("x")
+        again(tree).write_handover()
+    return {"path": str(tree.path), **_home}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory, _home: dict[str, str]) -> dict[str, str]:
+    """A clone whose ledger was taken over from another writer, who put hostile text into everything."""
+    with within(_home):
+        folder = tmp_path_factory.mktemp("theirs")
+        repo = new_repo(folder / "repo")
+        repo.commit("first", {"README.md": "# first\n"})
+        begin(repo)
+        other = repo.clone(folder / "other")
+        other.git("branch", "ledger/main", "origin/ledger/main")
+    with within({**_home, "XDG_DATA_HOME": str(folder / "their data")}):
         stranger = begin(other)
         fill(stranger, MIX)
         stranger.checkpoint()
-    finally:
-        os.environ["XDG_DATA_HOME"] = mine
-    repo.git("fetch", "-q", str(other.path), "ledger/main:ledger/main")
-    return {"path": str(repo.path), **dict(os.environ)}
+    with within(_home):
+        repo.git("fetch", "-q", str(other.path), "ledger/main:ledger/main")
+    return {"path": str(repo.path), **_home}
 
 
 @pytest.fixture(params=["ours", "theirs"])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Repo:
     """Either ledger, as the present folder."""
-    found = request.getfixturevalue(request.param)
+    return at(request.getfixturevalue(request.param), monkeypatch)
+
+
+def at(found: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
+    """A ledger as the present folder, in its own home."""
     for name, value in found.items():
         if name != "path":
             monkeypatch.setenv(name, value)
@@ -337,20 +347,18 @@ def test_json_is_valid_and_its_texts_are_those_of_the_records(place: Repo, words
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory, _home: None) -> str:
+def fresh(tmp_path_factory: pytest.TempPathFactory, _home: dict[str, str]) -> dict[str, str]:
+    """A ledger with nothing in it."""
     repo = new_repo(tmp_path_factory.mktemp("fresh") / "repo")
-    repo.commit("first", {"README.md": "# first\n"})
-    begin(repo)
-    return str(repo.path)
+    with within(_home):
+        repo.commit("first", {"README.md": "# first\n"})
+        begin(repo)
+    return {"path": str(repo.path), **_home}
 
 
 @pytest.fixture
-def at_fresh(fresh: str, ours: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
-    for name, value in ours.items():
-        if name != "path":
-            monkeypatch.setenv(name, value)
-    monkeypatch.chdir(fresh)
-    return Repo(Path(fresh))
+def at_fresh(fresh: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Repo:
+    return at(fresh, monkeypatch)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -359,24 +367,15 @@ def test_a_command_given_hostile_words_does_it_or_says_why_not_in_one_line(at_fr
     for words in WRITING:
         said = run(*(word.replace("{}", text) for word in words))
         assert_shown_safely(said)
-        if words == ("doctor",):  # of this machine: what is wrong stands in its answer, each thing with its way out
-            wrong = [row for row in said.out.splitlines() if row.startswith(("warning", "fault"))]
-            assert (said.status, [row for row in wrong if "; " not in row]) == (int(bool(wrong)), []), said.out
-            continue
-        assert said.status == 0 or said.err, words
+        assert said.status == 0 or said.err, (words, said.out)
     assert run("checkpoint").status == 0
     for words in (("verify", "--full"), ("fsck",), ("rebuild", "--check")):
         said = run(*words)
         assert said.status == 0, said.out
 
 
-def test_a_strangers_text_is_in_no_briefing_and_no_status(
-    theirs: dict[str, str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-):
-    for name, value in theirs.items():
-        if name != "path":
-            monkeypatch.setenv(name, value)
-    monkeypatch.chdir(theirs["path"])
+def test_a_strangers_text_is_in_no_briefing_and_no_status(theirs: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    at(theirs, monkeypatch)
     asked = ("capsule", "--query", "x evil T-0001 D-0001 B-0001 Q-0001 A-0001 N-0001 C-000001 H-000001 README.md")
     for words in (("status",), ("briefing",), ("capsule",), asked, ("handover", "resolve"), ("handover", "explain")):
         said = run(*words)
