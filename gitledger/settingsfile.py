@@ -14,6 +14,7 @@ import tempfile
 
 from gitledger import pins
 from gitledger.errors import BadData, CannotWrite
+from gitledger.model import Json
 from gitledger.splice import Pointer, Span
 from gitledger.values import asdict, dataclass
 
@@ -151,11 +152,16 @@ def load(path: str) -> Receipt | None:
 
 def save(path: str, receipt: Receipt) -> None:
     """Keep a receipt."""
+    keep(path, asdict(receipt))
+
+
+def keep(path: str, fields: dict[str, Json]) -> None:
+    """Keep the fields of a receipt of any form; `forget` drops it."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     except OSError as e:
         raise CannotWrite(f"{path} cannot be written ({e.strerror}); mend its permissions") from e
-    pins.write_private(path, json.dumps({"format": 1, **asdict(receipt)}).encode() + b"\n")
+    pins.write_private(path, json.dumps({"format": 1, **fields}).encode() + b"\n")
 
 
 def forget(path: str) -> None:

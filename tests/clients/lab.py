@@ -135,6 +135,15 @@ def kill(child: subprocess.Popen[str]) -> None:
     child.wait()
 
 
+def put_down(child: subprocess.Popen[str]) -> None:
+    """Leave nothing of a client: end it where it lives, and let go of its streams."""
+    if child.poll() is None:
+        kill(child)
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+
+
 def build(folder: Path, home: Path, repo: Repo, server: Server) -> Lab:
     """A lab in `folder` without a ledger yet; gitledger is the one of this checkout."""
     node = install.node()

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.clients import install, lab
-from tests.clients.lab import ROOT, Lab, kill, program, put_gitledger, put_program
+from tests.clients.lab import ROOT, Lab, program, put_down, put_gitledger, put_program
 from tests.clients.models.openai import OpenAI
 from tests.clients.models.server import serving
 from tests.clients.test_memory import TEXT, proposal
@@ -148,10 +148,7 @@ def bot(ours: Lab) -> Iterator[Bot]:
         ours.wait_for("its prompt", lambda: said.exists() and "Interactive mode" in said.read_text(), child)
         yield Bot(ours, child, said)
     finally:
-        kill(child)
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        put_down(child)
 
 
 def propose(bot: Bot, *original: str) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from tests.clients import install
 from tests.clients import lab as labs
-from tests.clients.lab import NEXT, ROOT, Lab, called, kill
+from tests.clients.lab import NEXT, ROOT, Lab, called, kill, put_down
 from tests.clients.models.openai import OpenAI
 from tests.clients.models.server import REPLY, SUMMARY, Request, serving
 from tests.clients.test_nanobot import OFFLINE, Call
@@ -124,11 +124,7 @@ def living(ours: Lab) -> Iterator[Talk]:
                 _, err = child.communicate()
                 assert child.returncode == 0, err
     finally:
-        if child.poll() is None:
-            kill(child)
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        put_down(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,11 +381,7 @@ def typing(ours: Lab) -> Iterator[Prompt]:
                 prompt.type("exit")
                 child.wait()
     finally:
-        if child.poll() is None:
-            kill(child)
-        for stream in (child.stdin, child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        put_down(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,11 +518,7 @@ def test_its_gateway_journals_every_talk_and_hands_them_over_at_its_end(ours: La
             child.terminate()
             child.wait()
     finally:
-        if child.poll() is None:
-            kill(child)
-        for stream in (child.stdout, child.stderr):
-            if stream is not None:
-                stream.close()
+        put_down(child)
     assert [(end["reason"], end["turns"]) for end in handovers(ours)] == [("exit", 2), ("exit", 1)]
     ours.ledger("verify")
 

@@ -8,6 +8,7 @@ What is kept here is kept for the whole process, for a gateway builds an agent a
 from __future__ import annotations
 
 import os
+import shutil
 import time
 
 from gitledger import gitdir
@@ -129,12 +130,8 @@ def _seen(found: Embedded) -> tuple[object, ...]:
     )
     rows: list[object] = [_stamp(name) for name in names]
     rows.append(os.environ.get("PATH", ""))
-    path = next((p for p in _programs() if os.access(p, os.X_OK)), "")
+    path = shutil.which("gitledger") or ""
     return (*rows, path, _stamp(path) if path else None)
-
-
-def _programs() -> list[str]:
-    return [os.path.join(folder, "gitledger") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

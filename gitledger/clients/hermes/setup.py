@@ -157,7 +157,7 @@ def install(at: Place, *, instead: bool = False) -> Outcome:
     made: list[str] = []
     written: list[str] = []
     there[at.path], files[at.path] = before, text  # the last: until then Hermes loads nothing of it
-    _save(at.receipt, kept)
+    settingsfile.keep(at.receipt, asdict(kept))
     try:
         for path, content in files.items():
             if content != there[path]:
@@ -168,12 +168,12 @@ def install(at: Place, *, instead: bool = False) -> Outcome:
             settingsfile.write(path, there[path], files[path])
         settingsfile.drop_folders(tuple(made))
         if earlier:
-            _save(at.receipt, earlier)
+            settingsfile.keep(at.receipt, asdict(earlier))
         else:
             shutil.rmtree(copies, ignore_errors=True)
             settingsfile.forget(at.receipt)
         raise
-    _save(at.receipt, replace(kept, folders=(*kept.folders, *made)))
+    settingsfile.keep(at.receipt, asdict(replace(kept, folders=(*kept.folders, *made))))
     first = len(missing) == len(rows)
     notes += _notes(at)
     return Outcome(at, "installed" if first else "updated", missing, old, tuple(notes))
@@ -386,11 +386,3 @@ def _load(path: str) -> Kept | None:
         )
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-
-
-def _save(path: str, kept: Kept) -> None:
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    except OSError as e:
-        raise CannotWrite(f"{path} cannot be written ({e.strerror}); mend its permissions") from e
-    pins.write_private(path, json.dumps({"format": 1, **asdict(kept)}).encode() + b"\n")
