@@ -176,8 +176,10 @@ def told(way: Any, tried: Callable[..., Any]) -> str:
         return f"{type(e).__name__}: {e}".replace("made.<locals>.", "")
 
 
+@pytest.mark.parametrize("filled", [values.FILLED, 1, 0])
 @pytest.mark.parametrize("n", range(len(TRIED)))
-def test_a_value_does_what_the_standard_librarys_does(n: int) -> None:
+def test_a_value_does_what_the_standard_librarys_does(n: int, filled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "FILLED", filled)
     ours, theirs = told(values, TRIED[n]), told(dataclasses, TRIED[n])
     assert ours == theirs
 
