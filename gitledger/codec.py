@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from functools import lru_cache
 from typing import Any
 
 from gitledger.errors import BadData
 from gitledger.model import Change, Event, Field, Json, Record, Stamp
+from gitledger.patterns import pattern
 
 VERSION = 1
 """The `v` of every event; a reader that meets a higher one says so and changes nothing."""
@@ -25,7 +25,7 @@ NESTING = 64
 BIGGEST = 2**53
 """Numbers of events are below this: each is followed by a greater one, and other programs read JSON too."""
 
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = pattern(r"\\u[dD][89a-fA-F]")
 _EVENT_KEYS = frozenset(
     ("v", "id", "writer", "seq", "lamport", "at", "type", "session", "task", "records", "data", "prev")
 )

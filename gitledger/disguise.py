@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gitledger.patterns import pattern
 from gitledger.values import dataclass
 
-_SPECIAL = re.compile(
+_SPECIAL = pattern(
     "(?P<nothing>[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+|\x1b\\[[0-9;:?]*[A-Za-z])"
     r"|(?<!\\)\\++(?:u(?P<four>[0-9a-fA-F]{4})|x(?P<two>[2-7][0-9a-fA-F]))|%(?P<percent>[2-7][0-9a-fA-F])"
     "|(?P<wide>[\uff01-\uff5e])"
 )
-_RUN = re.compile(r"[A-Za-z0-9_+/=.~-]+")
+_RUN = pattern(r"[A-Za-z0-9_+/=.~-]+")
 _RUNNING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+/=.~-")
 # Where a word that reaches the end of its line may go on: behind a shell's `\`, or a mail's or a comment's mark.
-_FOLD = re.compile(r"\\?\r?\n[ \t]{0,12}(?:[>|#*]{1,3}[ \t]{0,4})?(?=[A-Za-z0-9_+/=.~-])")
+_FOLD = pattern(r"\\?\r?\n[ \t]{0,12}(?:[>|#*]{1,3}[ \t]{0,4})?(?=[A-Za-z0-9_+/=.~-])")
 _PIECES = 16
 _NARROWEST = 16
 _LONGEST = 4_096

@@ -7,13 +7,13 @@ pending on top of the tip and throws the lines away), so that both always tell t
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping
 
 from gitledger import codec, layout
 from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Event, Finding, Json
+from gitledger.patterns import pattern
 from gitledger.redact import Clean, CleanBytes, Known, bounded, of_events, redact, redact_json, within
 from gitledger.render.text import slug
 from gitledger.schema import Config
@@ -31,10 +31,10 @@ LAST = codec.BIGGEST - 1
 SEGMENT_LIMIT = 1024 * 1024
 """Bytes of one journal segment."""
 
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_AT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_ID = pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_AT = pattern(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 _NO_TIME = "1970-01-01T00:00:00.000Z"
-_TYPE = re.compile(r"[a-z]{1,20}(?:[._][a-z]{1,20}){0,3}")
+_TYPE = pattern(r"[a-z]{1,20}(?:[._][a-z]{1,20}){0,3}")
 
 _FAULTY = (BadData, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 # What a line may raise that is not what it should be. What the machine raises (an object that is gone, a git that does

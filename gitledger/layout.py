@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
+from gitledger.patterns import pattern
 from gitledger.values import dataclass
 
 FORMAT = 1
@@ -62,11 +63,11 @@ KINDS = {k.letter: k for k in (TASK, DECISION, BLOCKER, QUESTION, ARTIFACT, NOTE
 IMMUTABLE = frozenset((CHECKPOINT.letter, HANDOVER.letter))
 """Kinds that one event says all of: the first statement stands, a later one changes nothing."""
 
-_NUMBERED = re.compile(r"([TDBQANMCH])-([0-9]{4,12})(?:@([a-z0-9]{4,16}))?\Z")
-_WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
-_WORKTREE = re.compile(r"[a-z0-9]{4,16}:[0-9a-f]{12}\Z")
-_SESSION = re.compile(r"S-[0-9a-f]{12}\Z")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
+_NUMBERED = pattern(r"([TDBQANMCH])-([0-9]{4,12})(?:@([a-z0-9]{4,16}))?\Z")
+_WRITER = pattern(r"[a-z0-9]{4,16}\Z")
+_WORKTREE = pattern(r"[a-z0-9]{4,16}:[0-9a-f]{12}\Z")
+_SESSION = pattern(r"S-[0-9a-f]{12}\Z")
+_NAME = pattern(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 
 
 # ── names and keys ───────────────────────────────────────────────────────────────────────────

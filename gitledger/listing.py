@@ -6,16 +6,16 @@ Whoever reads one may then rely on its keys and on the kinds of its values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from gitledger import layout
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
+from gitledger.patterns import pattern
 
-_PART = re.compile(r"[0-9]{2}\Z")
-_SHARD = re.compile(r"[0-9]{2,10}xx\Z")
-_SLUG = re.compile(r"[a-z0-9-]{0,60}\Z")
+_PART = pattern(r"[0-9]{2}\Z")
+_SHARD = pattern(r"[0-9]{2,10}xx\Z")
+_SLUG = pattern(r"[a-z0-9-]{0,60}\Z")
 _TEXTS = ("state", "status", "title", "at")
 
 
@@ -49,9 +49,9 @@ def part(value: Json, folder: str, name: str) -> dict[Key, dict[str, Json]]:
 
 def checked(path: str, value: Json) -> Json:
     """`value` itself, where it is the list that lies at `path`; raise BadData otherwise."""
-    for form, is_one in _FORMS:
-        if form.fullmatch(path) and not is_one(value):
-            raise _no_list(path)
+    is_one = _form(path)
+    if is_one and not is_one(value):
+        raise _no_list(path)
     return value
 
 
@@ -115,12 +115,14 @@ def _is_branches(value: Json) -> bool:
     return _is_handovers(value) and all(isinstance(row.get("branch"), str) for row in value["rows"])
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[Json], bool]], ...] = (
-    (re.compile(r"[a-z]+/index\.json"), _is_counts),
-    (re.compile(re.escape(layout.OPEN_SESSIONS)), _is_sessions),
-    (re.compile(re.escape(layout.RECENT_BRANCHES)), _is_branches),
-    (re.compile(r"handovers/branches/[0-9a-f]{2}/[0-9a-f]+\.json"), _is_handovers),
-)
+def _form(path: str) -> Callable[[Json], bool] | None:
+    if path == layout.OPEN_SESSIONS:
+        return _is_sessions
+    if path == layout.RECENT_BRANCHES:
+        return _is_branches
+    if path.startswith("handovers/branches/"):
+        return _is_handovers
+    return _is_counts if path.count("/") == 1 and path.endswith("/index.json") else None
 
 
 def _no_list(path: str) -> BadData:

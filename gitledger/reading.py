@@ -18,16 +18,17 @@ from gitledger.errors import BadData, LedgerError, MissingObject, NoSuchRecord
 from gitledger.ledger import Ledger
 from gitledger.model import Event, Finding, Key, Oid
 from gitledger.objects import FILE, Commit, Get, TreeEntry
+from gitledger.patterns import pattern
 from gitledger.render import documents
 from gitledger.shards import Read
 from gitledger.store import Store
 from gitledger.values import dataclass
 from gitledger.view import View
 
-_HEX = re.compile(r"[0-9a-f]{4,64}\Z")
-_SEGMENT = re.compile(r"([0-9a-f]{2})(?:\.([1-9][0-9]{0,4}))?\.jsonl\Z")
-_BYTE = re.compile(r"[0-9a-f]{2}\Z")
-_WRITER = re.compile(r"[a-z0-9]{4,16}\Z")
+_HEX = pattern(r"[0-9a-f]{4,64}\Z")
+_SEGMENT = pattern(r"([0-9a-f]{2})(?:\.([1-9][0-9]{0,4}))?\.jsonl\Z")
+_BYTE = pattern(r"[0-9a-f]{2}\Z")
+_WRITER = pattern(r"[a-z0-9]{4,16}\Z")
 
 
 # ── commits ──────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,6 @@ prose has no format. What it returns is `Clean`, which nothing else can make: wh
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 from gitledger.errors import Unscanned
 from gitledger.model import Json
+from gitledger.patterns import pattern
 
 __all__ = ["Clean", "CleanBytes", "bounded", "redact", "redact_json", "shortened", "within"]
 
@@ -29,7 +29,7 @@ Known: TypeAlias = tuple[tuple[str, str], ...]
 _REST = 1_024  # characters at the beginning of a cut text that may be the rest of a secret
 _REMEMBERED = 4_096  # characters of a text whose reading is remembered
 
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = pattern(r"[\ud800-\udfff]")
 
 
 class _Seal:

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from gitledger import certificates, gitdir, openpgp
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
+from gitledger.patterns import pattern
 from gitledger.values import dataclass
 
 NAMESPACE = "git"
@@ -27,14 +28,12 @@ DEADLINE = 10.0
 """Seconds that one `ssh-keygen` may take; it needs hundredths of one."""
 
 _PIPE = 16384  # what a pipe takes on every system before somebody reads it
-_PRINCIPAL = re.compile(r"[A-Za-z0-9@._+-]+")  # no `*`, `?`, `!` or `,`: those are patterns in a signers file
-_ARMOR = re.compile(r"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n?")
-_FINGERPRINT = re.compile(r"(?:SHA256:)?([A-Za-z0-9+/]{43})=?")
-_OPENPGP = re.compile(r"(?:0x)?[0-9A-Fa-f]{40}")
-_X509 = re.compile(r"[0-9A-Fa-f]{2}(?::?[0-9A-Fa-f]{2}){31}")
-_PRIVATE = re.compile(
-    rb"-----BEGIN OPENSSH PRIVATE KEY-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END OPENSSH PRIVATE KEY-----"
-)
+_PRINCIPAL = pattern(r"[A-Za-z0-9@._+-]+")  # no `*`, `?`, `!` or `,`: those are patterns in a signers file
+_ARMOR = pattern(r"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n?")
+_FINGERPRINT = pattern(r"(?:SHA256:)?([A-Za-z0-9+/]{43})=?")
+_OPENPGP = pattern(r"(?:0x)?[0-9A-Fa-f]{40}")
+_X509 = pattern(r"[0-9A-Fa-f]{2}(?::?[0-9A-Fa-f]{2}){31}")
+_PRIVATE = pattern(rb"-----BEGIN OPENSSH PRIVATE KEY-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END OPENSSH PRIVATE KEY-----")
 
 
 class Signer(Protocol):

@@ -10,7 +10,6 @@ after it proves them, and a MissingObject there means: build and put everything 
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from gitledger import objects
 from gitledger.errors import BadData, IOFailed, LockHeld, MissingObject, StaleTip
 from gitledger.model import Oid
 from gitledger.objects import GITLINK, Commit, Edited, Kind, Object
+from gitledger.patterns import pattern
 
 ATTEMPTS = 5
 """How often a driver puts objects again where a gc beside it takes the folders away."""
@@ -28,7 +28,7 @@ GC_PATIENCE = 3.0
 """Seconds to wait for a gc that may be about to remove what no ref reached when it began."""
 
 # What git check-ref-format refuses, and what a protocol of lines cannot carry.
-_NO_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[./]$")
+_NO_REF = pattern(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|@\{|/\.|\.lock(/|$)|[./]$")
 
 
 class Store(Protocol):

@@ -5,7 +5,6 @@ Times are compared in whole milliseconds, names exactly.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -25,6 +24,7 @@ from gitledger.model import (
     Stamp,
     Verdict,
 )
+from gitledger.patterns import pattern
 from gitledger.values import dataclass
 
 MINUTE = 60_000
@@ -34,7 +34,7 @@ SKEW = 5 * MINUTE
 """How far ahead another machine's clock may be before its time says nothing."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+_TIME = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
 
 WHY: dict[Reason, str] = {
     "": "",

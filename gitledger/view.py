@@ -14,14 +14,15 @@ from gitledger import codec, fold, layout, listing
 from gitledger.errors import BadData, NoSuchRecord
 from gitledger.layout import Kind
 from gitledger.model import Event, Json, Key, Record
+from gitledger.patterns import pattern
 from gitledger.shards import Counts, Read, Row, Rows, Shards, total
 from gitledger.values import dataclass, field, replace
 
-_UUID = re.compile(r"[0-9A-Za-z-]{0,64}")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}|")
-_WRITER = re.compile(r"[a-z0-9]{4,16}")
-_HASH = re.compile(r"[0-9a-f]{64}|")
-_LETTER = re.compile("[A-Z]")
+_UUID = pattern(r"[0-9A-Za-z-]{0,64}")
+_NAME = pattern(r"[a-z0-9][a-z0-9-]{0,62}|")
+_WRITER = pattern(r"[a-z0-9]{4,16}")
+_HASH = pattern(r"[0-9a-f]{64}|")
+_LETTER = pattern("[A-Z]")
 DEPENDS = 20
 """How many tasks one may depend on; what somebody else's program says beyond them no list shows."""
 

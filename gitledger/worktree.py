@@ -7,7 +7,6 @@ shallow repository only a yes counts: what looks unrelated or forked there is `u
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +16,7 @@ from gitledger.fingerprint import look as look_at
 from gitledger.gitcli import Answer, run
 from gitledger.gitdir import open_own
 from gitledger.model import DETACHED, UNBORN, Oid, Position, Relation
+from gitledger.patterns import pattern
 
 if TYPE_CHECKING:
     from gitledger.gitdir import GitDir
@@ -31,7 +31,7 @@ PATCHES_AT_ONCE = 50  # bounds the memory that their text takes
 REFLOG_LIMIT = 2_000
 REWRITES = "gitledger/rewrites"
 REWRITES_BYTES = 4 * 1024 * 1024
-_OID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_OID = pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OPERATIONS = (
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),

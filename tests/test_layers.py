@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "gitledger"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model", "values"}),
+    frozenset({"errors", "model", "patterns", "values"}),
     frozenset(
         {
             "certificates",

@@ -7,11 +7,11 @@ time what has changed since. What gives way is named with how much it was and wi
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from gitledger.model import UNBORN
+from gitledger.patterns import pattern
 from gitledger.proof import Criterion
 from gitledger.render.divergence import branch, short
 from gitledger.render.facts import WITHHELD, Briefing, dirtiness
@@ -39,7 +39,7 @@ _LONG = (160, 400, 400)
 _LEADING = 1.6  # characters of the next action for each token of the budget: two fifths of it
 _NEEDED = 6  # the rank from which on a part is missed
 _BY_LETTER = frozenset(("decision", "blocker", "question"))
-_UNIT = re.compile(r"[A-Za-z0-9@.-]{1,60}~[0-9a-f]{8}\Z")
+_UNIT = pattern(r"[A-Za-z0-9@.-]{1,60}~[0-9a-f]{8}\Z")
 
 
 @dataclass(frozen=True, slots=True)

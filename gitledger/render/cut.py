@@ -6,15 +6,14 @@ so one that was cut and grows again is cut to what cutting it all at once would 
 
 from __future__ import annotations
 
-import re
-
 from gitledger.codec import record_bytes
 from gitledger.model import Field, Json, Record
+from gitledger.patterns import pattern
 from gitledger.render.page import LIMIT
 
 _TEXTS = tuple(1 << n for n in range(17, 5, -1))
 _LISTS = (4096, 1024, 256, 64, 16)
-_MARK = re.compile(r"… \[cut, ([0-9]+) characters in all\]\Z")
+_MARK = pattern(r"… \[cut, ([0-9]+) characters in all\]\Z")
 CUT = "cut"
 """The field that says how many items of each list were left out."""
 

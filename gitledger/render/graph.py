@@ -6,10 +6,10 @@ written by its number, so that no title ends its label, its line or the block.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from gitledger.model import Key
+from gitledger.patterns import pattern
 from gitledger.render.text import line
 from gitledger.values import dataclass
 from gitledger.view import View
@@ -20,7 +20,7 @@ TITLE = 40
 """How many characters of a title a label shows."""
 
 # What is only itself in a label, in quotes, in any version of Mermaid that a host may have; letters of any script are.
-_PLAIN = re.compile(r"[^\w ,.()/+-]|_")
+_PLAIN = pattern(r"[^\w ,.()/+-]|_")
 _STYLES = {"active": "stroke-width:4px", "blocked": "stroke-dasharray:5 4", "discovered": "stroke-dasharray:1 3"}
 
 

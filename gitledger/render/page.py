@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from gitledger import layout
 from gitledger.model import DETACHED, Json, Key
+from gitledger.patterns import pattern
 from gitledger.render.text import block, inline, line, visible
 
 LIMIT = 1 << 20
@@ -19,10 +20,10 @@ LIMIT = 1 << 20
 Link: TypeAlias = Callable[[Key], str]
 """A key to the Markdown by which one document names it: its name, linked where it has a document."""
 
-_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}):[0-9]{2}\.[0-9]{3}Z\Z")
-_HEX = re.compile(r"[0-9a-f]{7,64}\Z")
-_LAID_OUT = re.compile(r"^(?: {4}|\t| {0,3}```| {0,3}~~~)", re.MULTILINE)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TIME = pattern(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}):[0-9]{2}\.[0-9]{3}Z\Z")
+_HEX = pattern(r"[0-9a-f]{7,64}\Z")
+_LAID_OUT = pattern(r"(?m)^(?: {4}|\t| {0,3}```| {0,3}~~~)")
+_FENCE = pattern(r" {0,3}(`{3,}|~{3,})")
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────

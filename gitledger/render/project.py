@@ -9,20 +9,19 @@ from datetime import UTC, datetime
 
 from gitledger import trust
 from gitledger.model import Json, Record
+from gitledger.patterns import pattern
 from gitledger.render.page import Link, code, facts, joined, page, prose, section, when
 from gitledger.render.text import inline
 
 _MENU = (
     "[Tasks](INDEX.md) · [Decisions](DECISIONS.md) · [Blockers and questions](BLOCKERS.md) · [Artifacts](ARTIFACTS.md)"
 )
-_PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}\Z")
-_PUBLIC_KEY = re.compile(r"((?:ssh-|ecdsa-|sk-)[a-z0-9@.-]{1,60}) ([A-Za-z0-9+/]{16,4000}={0,2})(?: .*)?\Z")
-_PLAIN_KEY = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*\Z")
+_PRINCIPAL = pattern(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}\Z")
+_PUBLIC_KEY = pattern(r"((?:ssh-|ecdsa-|sk-)[a-z0-9@.-]{1,60}) ([A-Za-z0-9+/]{16,4000}={0,2})(?: .*)?\Z")
+_PLAIN_KEY = pattern(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*\Z")
 _YAML_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
-_UNPRINTABLE = re.compile(
-    "[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\uffff]"
-)
-_FAR_UNPRINTABLE = re.compile("[\U000e0000-\U0010ffff]")
+_UNPRINTABLE = pattern("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\uffff]")
+_FAR_UNPRINTABLE = pattern("[\U000e0000-\U0010ffff]")
 
 
 def project(record: Record | None, link: Link) -> bytes:

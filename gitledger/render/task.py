@@ -5,11 +5,11 @@ Each is rendered from the task's own record; `link` knows what its neighbours ar
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from gitledger import proof, todo
 from gitledger.model import Json, Record
+from gitledger.patterns import pattern
 from gitledger.render.page import (
     Link,
     code,
@@ -37,7 +37,7 @@ _REST = "[SOURCES.md](SOURCES.md)"
 _OTHERS = ("TASK.md", "STATE.md", "TODO.md", "SOURCES.md")
 _WORDS = {"TASK.md": "Task", "STATE.md": "State", "TODO.md": "To do", "SOURCES.md": "Sources"}
 _CLOSED = {"decision": "superseded", "blocker": "resolved", "question": "answered"}
-_RUN = re.compile(r"`(.*)` exited ([0-9-]+(?:, [^`]*)?)\Z", re.DOTALL)
+_RUN = pattern(r"(?s)`(.*)` exited ([0-9-]+(?:, [^`]*)?)\Z")
 _SEEN = 5
 """Test results of turns that STATE.md shows, the newest."""
 _LINKED = {

@@ -10,11 +10,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from gitledger.patterns import pattern
 from gitledger.redact import Clean
 
 # Characters that are drawn as nothing or that move what stands around them. Line feed and tab stay. A variation
 # selector stays where it follows a visible character, because emoji need it; a second one would carry hidden data.
-_UNSEEN = re.compile(
+_UNSEEN = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -24,13 +25,13 @@ _UNSEEN = re.compile(
 _PUNCTUATION = "!-/:-@\\[-`{-~"
 # What Markdown or HTML reads as more than itself. `_` inside a word, `\` before a letter, `>` and `&` in prose are only
 # themselves and stay readable: paths, names and arrows are most of what is shown.
-_INLINE = re.compile(
+_INLINE = pattern(
     r"(?P<mention>(?<![A-Za-z0-9_])@[A-Za-z0-9](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?)"
     rf"|(?P<escape>\\(?=[{_PUNCTUATION}]|\Z)|[`*\[\]|~$]|(?<![^\W_])_+|_++(?![^\W_])|!(?=\[)|\A[#+=>-]|(?<= )#+\Z)"
     r"|(?P<number>\A\d{1,9}(?=[.)]))"
     r"|<|&(?=#?\w{1,32};)"
 )
-_ADDRESS = re.compile(r"(?:://|www\.)\S*\Z")
+_ADDRESS = pattern(r"(?:://|www\.)\S*\Z")
 _OPEN, _CLOSE = "<<<", ">>>"
 _BLOCKS = ("[project ledger", "[/project ledger")
 

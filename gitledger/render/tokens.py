@@ -6,15 +6,16 @@ real texts, and rounded up. How far off that is stands in docs/capsule.md.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
+
+from gitledger.patterns import pattern
 
 _WORD, _LONG, _LETTERS = 100, 30, 6
 """A word, and what each of its letters beyond the sixth adds, in hundredths of a token."""
 _DIGIT, _MARK, _ACCENTED, _GREEK, _OTHER, _RARE, _BREAK = 65, 72, 165, 80, 100, 250, 100
 """What one character of a kind adds: digits, ASCII marks, accented letters, Greek to Hebrew, all others to U+FFFF, the
 rest; and a line end. A space goes with the word that it stands before."""
-_RUNS = re.compile(
+_RUNS = pattern(
     "([A-Za-z]+)|([0-9]+)|([!-/:-@\\[-`{-~\x00-\x08\x0e-\x1f\x7f]+)|([\x80-\u024f\u1e00-\u1eff]+)|([\u0250-\u05ff]+)"
     "|([\u0600-\u1dff\u1f00-\uffff]+)|([\U00010000-\U0010ffff]+)|( {2,}|[\t\x0b-\x0d]+)"
 )
