@@ -125,8 +125,8 @@ class Folders:
             found[name] = (mode, row[-size:])
         return found
 
-    def changed(self, old: bytes | None, new: bytes | None, path: str = "", but: bytes = b"") -> list[File]:
-        """The files that two trees do not have alike; equal folders are never read, nor any that is called `but`."""
+    def changed(self, old: bytes | None, new: bytes | None, path: str = "") -> list[File]:
+        """The files that two trees do not have alike; equal folders are never read."""
         found: list[File] = []
         pending = [(old, new, path)]
         known, rows, size = self._folders.get, self._rows, self._size
@@ -140,8 +140,6 @@ class Folders:
                 was = (mode, row[-size:])
                 now = come.pop(name, None)
                 where = path + name.decode("utf-8", "surrogateescape")
-                if name == but:
-                    continue
                 if mode == FOLDER:
                     if now is None or now[0] == FOLDER:
                         pending.append((was[1], now and now[1], where + "/"))
@@ -154,8 +152,6 @@ class Folders:
                 else:
                     found.append(File(where, was, now))
             for name, now in come.items():
-                if name == but:
-                    continue
                 where = path + name.decode("utf-8", "surrogateescape")
                 if now[0] == FOLDER:
                     pending.append((None, now[1], where + "/"))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gitledger import codec, gitdir, layout, objects, search
 from gitledger.errors import CannotWrite, LedgerError
-from gitledger.folders import Folders
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Key, Oid, Record
 from gitledger.values import dataclass
@@ -25,6 +24,8 @@ from gitledger.view import View, is_open
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from gitledger.store import Store
 
 VERSION = 1
 """The form of the index; one of another is made anew."""
@@ -116,7 +117,7 @@ def matches(ledger: Ledger, view: View, query: Query, trusted: Sequence[str]) ->
     for _ in range(2):
         try:
             return _indexed(ledger, view, query, trusted)
-        except _Useless:
+        except (_Useless, LedgerError):  # none to be had, or a folder of the ledger's is damaged: the others are found
             break
         except _errors():
             try:
@@ -210,8 +211,8 @@ def _known(database: Database) -> str | None:
     (version,) = database.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
         return None
-    (tip,) = database.execute("SELECT tip FROM state").fetchone()
-    return str(tip)
+    found = database.execute("SELECT tip FROM state").fetchone()
+    return str(found[0]) if found else None
 
 
 def _exclusively(database: Database) -> None:
@@ -225,27 +226,27 @@ def _exclusively(database: Database) -> None:
 
 def follow(database: Database, ledger: Ledger, known: Oid | None, tip: Oid) -> int:
     """Bring the index from the tip it stands at to `tip`, within a transaction; how many records that touched."""
-    get = ledger.desk.store.get
-    before: dict[str, objects.TreeEntry] = {}
+    store = ledger.desk.store
+    before = b""
     if known is None:
         _make(database)
     else:
         try:
-            before = objects.entries(get, known) or {}
+            before = _root(store, known)
         except LedgerError:  # that commit is gone, as after a purge: nothing of it may stay
             _make(database)
-    after, look = objects.entries(get, tip) or {}, Folders(ledger.desk.store)
+    tops = {now.name: (was, now) for was, now in objects.differing(before, _root(store, tip), store.algorithm) if now}
     count = 0
     for kind in KINDS:
-        for where, oid in _changed(look, before.get(kind.folder), after.get(kind.folder), kind.folder):
+        was, now = tops.get(kind.folder, (None, None))
+        for where, oid in _changed(store, was, now, kind.folder):
             try:
-                record = codec.read_record(get(oid).data, where)
+                record = codec.read_record(store.get(oid).data, where)
             except LedgerError:  # damaged, which fsck names; the others are found
                 continue
             _put(database, record.key, record)
             count += 1
-    database.execute("DELETE FROM state")
-    database.execute("INSERT INTO state VALUES (?)", (tip,))
+    database.execute("UPDATE state SET tip = ?", (tip,))
     return count
 
 
@@ -261,22 +262,32 @@ def _make(database: Database) -> None:
             if "fts5" in str(e):
                 raise _Useless(str(e)) from e
             raise
+    database.execute("INSERT INTO state VALUES ('')")
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
+def _root(store: Store, commit: Oid) -> bytes:
+    return store.get(objects.parse_commit(store.get(commit).data).tree).data
+
+
 def _changed(
-    look: Folders, before: objects.TreeEntry | None, after: objects.TreeEntry | None, where: str
-) -> Iterator[tuple[str, Oid]]:
+    store: Store, before: objects.TreeEntry | None, after: objects.TreeEntry | None, where: str
+) -> list[tuple[str, Oid]]:
     """The records' files that are new or other; folders that are the same are not read, nor those of checkpoints."""
-    if after is None or not after.is_folder or (before is not None and before.oid == after.oid):
-        return
-    old = bytes.fromhex(before.oid) if before and before.is_folder else None
-    # By their bytes: of a folder's hundred names one has changed, and the others are not worth a value each.
-    found = look.changed(old, bytes.fromhex(after.oid), f"{where}/", but=b"checkpoints")
-    for file in sorted(found, key=lambda file: file.path):
-        name = file.path.rpartition("/")[2]
-        if file.new and (name == "task.json" or _is_record(name)):
-            yield file.path, file.new[1].hex()
+    found: list[tuple[str, Oid]] = []
+    pending = [(before, after, where)]
+    while pending:
+        before, after, where = pending.pop()
+        if after is None or not after.is_folder:
+            name = where.rpartition("/")[2]
+            if after and (name == "task.json" or _is_record(name)):
+                found.append((where, after.oid))
+            continue
+        old = store.get(before.oid).data if before and before.is_folder else b""
+        for was, now in objects.differing(old, store.get(after.oid).data, store.algorithm):
+            if now and now.name != "checkpoints":
+                pending.append((was, now, f"{where}/{now.name}"))
+    return sorted(found)
 
 
 def _is_record(name: str) -> bool:
@@ -287,11 +298,17 @@ def _put(database: Database, key: Key, record: Record) -> None:
     found = layout.numbered(key)
     if found is None:
         return
-    for (row,) in database.execute("SELECT id FROM rows WHERE key = ?", (key,)).fetchall():
+    live = int(is_open(found[0], record))
+    rows = [(writer, live, *said) for writer, said in by_writer(record)]
+    held = database.execute(
+        "SELECT id, writer, live, title, body, paths FROM rows JOIN texts ON texts.rowid = id WHERE key = ?", (key,)
+    ).fetchall()
+    if [row[1:] for row in held] == rows:
+        return  # a checkpoint changes its task's record each time, and as a rule no word that is looked for
+    for row, *_ in held:
         database.execute("DELETE FROM texts WHERE rowid = ?", (row,))
         database.execute("DELETE FROM rows WHERE id = ?", (row,))
-    live = int(is_open(found[0], record))
-    for writer, said in by_writer(record):
+    for writer, _, *said in rows:
         new = database.execute(
             "INSERT INTO rows(key, kind, writer, live) VALUES (?, ?, ?, ?)", (key, found[0].letter, writer, live)
         ).lastrowid
@@ -400,7 +417,7 @@ def by_writer(record: Record) -> list[tuple[str, Said]]:
                 if into is not None and isinstance(value, str):
                     into.setdefault(stamp.writer, []).append(value)
     writers = dict.fromkeys([*titles, *bodies, *places])
-    return [(one, ("\n".join(titles.get(one, ())), _kept(bodies.get(one)), _kept(places.get(one)))) for one in writers]
+    return [(one, (_kept(titles.get(one)), _kept(bodies.get(one)), _kept(places.get(one)))) for one in writers]
 
 
 def _kept(texts: list[str] | None) -> str:

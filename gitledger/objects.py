@@ -119,6 +119,56 @@ def parse_tree(data: bytes, algorithm: str = "sha1") -> tuple[TreeEntry, ...]:
     return tuple(entries)
 
 
+def differing(old: bytes, new: bytes, algorithm: str = "sha1") -> list[tuple[TreeEntry | None, TreeEntry | None]]:
+    """The entries, by name, that two trees' bytes do not have alike: each as it was and as it is, None for neither.
+
+    What both begin and end with is not parsed: of a folder's hundred names one has changed, as a rule. So damage there
+    is not noticed.
+    """
+    size = _DIGITS[algorithm] // 2
+    begin = _boundary(old, 0, _alike(old, new, min(len(old), len(new))), size)
+    rest = _alike(old, new, min(len(old), len(new)) - begin, from_end=True)
+    was = _boundary(old, begin, len(old) - rest, size, over=True)
+    now = _boundary(new, begin, len(new) - rest, size, over=True)
+    # An id may hold what looks like an entry's end: what follows is the same only where both have as far to go.
+    while len(old) - was != len(new) - now:
+        if len(old) - was > len(new) - now:
+            was = _boundary(old, was, was + 1, size, over=True)
+        else:
+            now = _boundary(new, now, now + 1, size, over=True)
+    before = {entry.name: entry for entry in parse_tree(old[begin:was], algorithm)}
+    after = {entry.name: entry for entry in parse_tree(new[begin:now], algorithm)}
+    pairs = [(before.get(name), after.get(name)) for name in dict.fromkeys((*before, *after))]
+    return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def _alike(one: bytes, other: bytes, most: int, *, from_end: bool = False) -> int:
+    """How many bytes, up to `most`, both begin with, or end with."""
+    low, high, ends, other_ends = 0, most, len(one), len(other)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if from_end:
+            same = one[ends - middle : ends - low] == other[other_ends - middle : other_ends - low]
+        else:
+            same = one[low:middle] == other[low:middle]
+        low, high = (middle, high) if same else (low, middle - 1)
+    return low
+
+
+def _boundary(data: bytes, at: int, end: int, size: int, *, over: bool = False) -> int:
+    """Where the last whole entry before `end` stops, or with `over` the first to reach it; one begins at `at`."""
+    find, length = data.find, len(data)
+    while at < end:
+        null = find(b"\0", at)
+        stop = null + size + 1
+        if null < 0 or stop > length:
+            stop = length
+        if stop > end and not over:
+            break
+        at = stop
+    return at
+
+
 def format_tree(entries: Iterable[TreeEntry]) -> bytes:
     """The bytes of a tree, in git's order: a folder sorts as if its name ended in `/`."""
     rows: dict[bytes, tuple[bytes, bytes]] = {}

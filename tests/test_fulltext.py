@@ -100,6 +100,36 @@ def test_it_reads_only_what_a_checkpoint_has_changed(book: Ledger) -> None:
     assert found(book, "purple") == ["T-0007"]
 
 
+def test_what_a_checkpoint_says_in_no_other_words_is_not_written_again(book: Ledger) -> None:
+    def rows() -> list[int]:
+        with sqlite3.connect(index(book)) as database:
+            return [row for (row,) in database.execute("SELECT id FROM rows ORDER BY id")]
+
+    task = book.view().resolve("T-0001")
+    do(book, tasks.start, task)
+    book.checkpoint()
+    fulltext.catch_up(book)
+    before = rows()
+    book.checkpoint()
+    assert fulltext.catch_up(book) == 1, "its task's record names the checkpoint"
+    assert rows() == before
+    do(book, tasks.set_next, task, "Look at the clock")
+    book.checkpoint()
+    fulltext.catch_up(book)
+    assert rows() != before
+    assert found(book, "clock") == ["T-0001"]
+
+
+def test_a_damaged_folder_of_the_ledger_hides_only_what_is_in_it(repo: Repo) -> None:
+    ledger = begin(repo, driver="pygit2")  # which keeps each object as a file of its own
+    do(ledger, tasks.add, "Refreshing of tokens")
+    do(ledger, entries.decide, "Tokens are opaque", "Their form is the server's", None, None)
+    ledger.checkpoint()
+    folder = (objects.entries(ledger.desk.store.get, ledger.tip()) or {})["decisions"].oid
+    (repo.path / ".git/objects" / folder[:2] / folder[2:]).unlink()
+    assert found(again(repo), "How is a token refreshed?") == ["T-0001"]
+
+
 def test_it_is_private(book: Ledger) -> None:
     found(book, "paper")
     assert stat.S_IMODE(index(book).stat().st_mode) == 0o600

@@ -273,7 +273,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("reading", "ledger"): "a ledger is read through itself",
     ("reading", "transaction"): "what is pending is folded as a transaction would",
     ("search", "ledger"): "a ledger is searched through itself",
-    ("fulltext", "folders"): "what has changed is told by the trees' own bytes",
     ("fulltext", "ledger"): "an index follows its ledger",
     ("fulltext", "search"): "without an index the records are looked through as a search does",
     ("purge", "fulltext"): "what a ledger forgets is in no index of it",

@@ -258,6 +258,39 @@ def test_any_bytes_are_a_tree_or_bad_data(data: bytes) -> None:
     assert sorted(again, key=lambda e: e.name) == sorted(entries, key=lambda e: e.name)
 
 
+# Ids that look like the end of an entry, or like a whole one: where the next one begins is then easily missed.
+IDS = st.sampled_from(
+    [bytes(20), b"1" * 20, bytes(19) + b"a", (b"\x00100644 a\0" * 2)[:20], b"40000 b\0" * 2 + b"\0a4\0"]
+)
+ENTRIES = st.dictionaries(
+    st.sampled_from(["a", "a0", "aa", "b", "b\1"]), st.tuples(st.sampled_from([objects.FILE, objects.FOLDER]), IDS)
+)
+
+
+@given(ENTRIES, ENTRIES, st.booleans())
+def test_what_two_trees_have_not_alike_is_what_a_dict_of_their_entries_says(
+    old: dict[str, tuple[int, bytes]], new: dict[str, tuple[int, bytes]], on_top: bool
+) -> None:
+    before, after = [
+        {name: TreeEntry(mode, name, oid.hex()) for name, (mode, oid) in side.items()}
+        for side in (old, old | new if on_top else new)
+    ]
+    found = objects.differing(objects.format_tree(before.values()), objects.format_tree(after.values()))
+    told = {one.name: (was, now) for was, now in found if (one := was or now)}
+    names = before.keys() | after.keys()
+    assert told == {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)}
+    assert len(told) == len(found)
+
+
+@given(st.binary(max_size=80), st.binary(max_size=80), st.binary(max_size=40))
+def test_any_two_byte_strings_are_compared_or_bad_data(one: bytes, other: bytes, both: bytes) -> None:
+    for old, new in ((one, other), (both + one, both + other), (one + both, other + both)):
+        try:
+            objects.differing(old, new)
+        except BadData:
+            pass
+
+
 def test_a_name_that_is_not_utf8_survives_an_edit_beside_it(shelf: Shelf) -> None:
     blob = objects.oid("blob", b"x")
     shelf[blob] = Object("blob", b"x")
