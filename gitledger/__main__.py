@@ -10,6 +10,7 @@ from gitledger import __version__
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
     from gitledger.gitdir import GitDir
 
@@ -42,7 +43,7 @@ def main() -> int:
     if direct:
         from gitledger import terminal
 
-        return terminal.run(direct)
+        _leave(terminal.run(direct))
     quick = _quick(words)
     if quick:
         try:
@@ -76,6 +77,14 @@ def _answer(place: GitDir, ledger: str, client: str, payload: bytes) -> None:
     from gitledger import hooks
 
     hooks.answer(place, ledger, client, payload)
+
+
+def _leave(status: int) -> NoReturn:
+    # Python takes down all that it loaded, a twelfth of a briefing; whoever asked to be told of the end is told.
+    import atexit
+
+    atexit._run_exitfuncs()
+    os._exit(status)
 
 
 def _direct(words: list[str]) -> Callable[[], int | None] | None:

@@ -389,8 +389,9 @@ def test_a_briefing_imports_neither_pygit2_nor_pydantic_nor_yaml(started: Repo) 
 
 def test_a_plain_sync_says_the_same_without_click(started: Repo) -> None:
     script = (
-        "import sys; from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
-        "print(main(), 'click' in sys.modules)"
+        "import os, sys; from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
+        "os._exit = lambda status: print(status, 'click' in sys.modules) or sys.exit()\n"
+        "os._exit(main())"
     )
     for word in ("sync", "push", "pull"):
         done = [
