@@ -27,7 +27,7 @@ from benchmarks import grounds as ground
 from benchmarks.clock import Row, amount
 from benchmarks.grounds import Grounds, git
 from benchmarks.verify import signing_in_process
-from gitledger import audit, discover, entries, objects, reading, remote, sync, tasks, verify, wal
+from gitledger import audit, discover, entries, objects, reading, remote, sync, syncing, tasks, verify, wal
 from gitledger.errors import TryAgain
 from gitledger.ledger import Ledger
 from gitledger.mint import Mint
@@ -321,8 +321,8 @@ class Day:
         person = errand.person
         person.busy = True
         self.rest(START)
-        ways = sync.Ways(
-            deadline=1e6, heard=errand.hear, pause=lambda tried: self.rest(sync.backoff(tried, self.chance.uniform))
+        ways = syncing.Ways(
+            deadline=1e6, heard=errand.hear, pause=lambda tried: self.rest(syncing.backoff(tried, self.chance.uniform))
         )
         try:
             errand.attempts = sync.sync(person.ledger, remote.read("origin"), ways).attempts
@@ -349,11 +349,13 @@ class Day:
         """Every word with the remote takes its time."""
         fetch, push = remote.fetch_whole, remote.push
 
-        def fetched(line: remote.Line, known: str | None = None) -> str | None:
+        def fetched(
+            line: remote.Line, known: str | None = None, meanwhile: remote.Meanwhile | None = None
+        ) -> str | None:
             errand = self._here(line)
             self.rest(TALK)
             errand.read = self.now
-            found = fetch(line, known)
+            found = fetch(line, known, meanwhile)
             n, carried = errand.carried()
             errand.fetched = (errand.fetched[0] + n, errand.fetched[1] + carried)
             self.rest(carried / SPEED)

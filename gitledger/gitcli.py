@@ -124,12 +124,14 @@ def run(
     check: bool = True,
     extra_env: Mapping[str, str] | None = None,
     heard: Callable[[str], None] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Answer:
     """What git answered in `cwd`; with `check`, a non-zero exit raises with git's own words.
 
     `deadline` is in seconds: after it git and all its children are killed and TryAgain is raised. Clean filters that
     the user configured (LFS, autocrlf) do run where git needs them to compare contents; hooks and fsmonitor do not.
-    `heard` is told what git says of its progress, while it runs.
+    `heard` is told what git says of its progress, while it runs. `meanwhile` is done beside it, and nothing is read of
+    git before it is over, nor does the deadline count; what it raises is raised, and git is killed.
     """
     env = environment(extra_env)
     if subcommand(args) in TALKS_TO_REMOTES:
@@ -150,6 +152,8 @@ def run(
             raise errors.Missing(f"{os.fspath(cwd)} is not a folder: name one inside a git repository") from e
         raise errors.Missing(f"git cannot be started ({e.strerror}): install git and see that it is on PATH") from e
     try:
+        if meanwhile is not None:
+            meanwhile()
         if heard is None:
             out, err = child.communicate(input, timeout=deadline)
         else:

@@ -58,13 +58,13 @@ def push(ledger: Ledger) -> bool:
     """Push the ledger to its remote, where `remote.push` says so; the outcome lies where any sync leaves it."""
     from functools import partial
 
-    from gitledger import discover, remote, sync
+    from gitledger import discover, remote, sync, syncing
 
     config = ledger.desk.config.remote
     if not config.push or not config.name:
         return False
     reopen = partial(discover.open_store, ledger.gitdir, ledger.desk.home.name)
-    ways = sync.Ways(pull=False, deadline=config.deadline, reopen=reopen)
+    ways = syncing.Ways(pull=False, deadline=config.deadline, reopen=reopen)
     sync.sync(ledger, remote.read(config.name), ways)
     return True
 

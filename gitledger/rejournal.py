@@ -17,21 +17,12 @@ from gitledger.ledger import Ledger
 from gitledger.model import Change, Draft, Event, Finding, Json, Oid
 from gitledger.redact import redact
 from gitledger.store import Store
+from gitledger.syncing import Parted
 from gitledger.transaction import Plan
-from gitledger.values import dataclass, replace
+from gitledger.values import replace
 from gitledger.view import View, read_manifest
 
 KEPT = "refs/ledgers/kept"
-
-
-@dataclass(frozen=True, slots=True)
-class Parted:
-    """What came of it: the new writer, how many events it said again, and the ref that keeps the line as it was."""
-
-    writer: str
-    events: int
-    kept: str
-    tip: Oid
 
 
 def part(ledger: Ledger, theirs: Oid, keep: Callable[[str, Oid], None]) -> Parted:

@@ -31,6 +31,9 @@ _USAGE = 129
 _OWN_LOCK = re.compile(rf"'[^']*/{INCOMING}/[^']*\.lock': File exists")
 LEDGERS = "refs/heads/ledger/"
 
+Meanwhile = Callable[[], object]
+"""What is done beside a fetch."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _URL = re.compile(
     r"(?:(?:https?|ssh|git|file)://|(?:[A-Za-z0-9._]+@)?[A-Za-z0-9][A-Za-z0-9._-]*:(?!:|//)|\.{0,2}/).+\Z"
@@ -174,10 +177,11 @@ def branches(line: Line) -> dict[str, Oid]:
     return {row[2]: row[1] for row in rows if row}
 
 
-def fetch(line: Line, *, more: Sequence[str] = ()) -> Oid | None:
+def fetch(line: Line, *, more: Sequence[str] = (), meanwhile: Meanwhile | None = None) -> Oid | None:
     """Fetch the remote's ledger into quarantine: its tip there, None where the remote has no such branch.
 
     No ref but the quarantine's moves, no tag comes along, and git checks every object that it takes in, and syncs it.
+    `meanwhile` is done while git does; what that raises ends the fetch.
     """
     words = ["-c", "fetch.fsckObjects=true", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
     words += ["-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"]  # a ref is to name it, which is synced
@@ -187,7 +191,7 @@ def fetch(line: Line, *, more: Sequence[str] = ()) -> Oid | None:
     lock = os.path.join(line.gitdir.common, f"{line.incoming}.lock")
     was_there = os.path.lexists(lock)
     try:
-        answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False)
+        answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False, meanwhile=meanwhile)
     except BaseException:
         if not was_there:  # git was killed with all its children, and this is what it leaves
             with suppress(OSError):
@@ -212,13 +216,13 @@ def seen(line: Line) -> Oid | None:
     return line.refs.get(line.seen) if line.refs else tip(line, line.seen)
 
 
-def fetch_whole(line: Line, known: Oid | None = None) -> Oid | None:
+def fetch_whole(line: Line, known: Oid | None = None, meanwhile: Meanwhile | None = None) -> Oid | None:
     """As `fetch`, and what a shallow or partial clone lacks of the ledger behind `known`: nothing is fetched later.
 
     For everything but the ledger the clone stays as shallow or partial as it was. Raises Missing where the remote does
     not have all of it either.
     """
-    found = fetch(line)
+    found = fetch(line, meanwhile=meanwhile)
     if found is None or not _may_lack(line.gitdir):
         return found
     for more in _COMPLETING:
@@ -313,13 +317,21 @@ def _told(line: Line) -> list[str]:
     return ["--progress"] if line.heard else ["--quiet"]
 
 
-def _talk(line: Line, words: Sequence[str], *, check: bool = True) -> gitcli.Answer:
+def _talk(line: Line, words: Sequence[str], *, check: bool = True, meanwhile: Meanwhile | None = None) -> gitcli.Answer:
     left = line.until - time.monotonic()
     if left <= 0:
         raise TryAgain(f"{line.remote.shown} did not answer within the time; nothing is lost here: try again")
     env = _place(line)
     try:
-        answer = gitcli.run(words, cwd=_at(line.gitdir), deadline=left, check=False, extra_env=env, heard=line.heard)
+        answer = gitcli.run(
+            words,
+            cwd=_at(line.gitdir),
+            deadline=left,
+            check=False,
+            extra_env=env,
+            heard=line.heard,
+            meanwhile=meanwhile,
+        )
     except TryAgain:
         raise TryAgain(f"{line.remote.shown} did not answer within the time; nothing is lost here: try again") from None
     if check and answer.code:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gitledger import discover, sync
+from gitledger import discover, sync, syncing
 from gitledger import remote as remotes
 from gitledger.errors import BadConfig
 from gitledger.ledger import Ledger
@@ -25,11 +25,11 @@ def named(ledger: Ledger) -> remotes.Remote:
 
 def run(
     ledger: Ledger, deadline: int | None = None, *, pull: bool = True, push: bool = True, renew: bool = False
-) -> tuple[str, sync.Outcome]:
+) -> tuple[str, syncing.Outcome]:
     """Sync with the remote that is named, or do half of it; where that was, as it is shown, and what it did."""
     to = named(ledger)
     progress = Progress()
-    ways = sync.Ways(
+    ways = syncing.Ways(
         pull=pull,
         push=push,
         renew=renew,
@@ -44,7 +44,7 @@ def run(
         progress.end()
 
 
-def told(made: sync.Outcome, where: str) -> str:
+def told(made: syncing.Outcome, where: str) -> str:
     """What a sync did, in a few lines."""
     did = [f"{counted(made.journalled, 'pending event')} committed"] if made.journalled else []
     if made.parted:

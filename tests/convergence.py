@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gitledger import audit, discover, entries, layout, objects, reading, remote, sync, tasks, verify, wal
+from gitledger import audit, discover, entries, layout, objects, reading, remote, sync, syncing, tasks, verify, wal
 from gitledger.errors import BadData, NotAllowed, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.mint import Mint
@@ -129,7 +129,7 @@ class Fleet:
     def _sync(self, n: int, ledger: Ledger, *, pull: bool = True, push: bool = True) -> None:
         if n in self.cut:
             return
-        ways = sync.Ways(pull=pull, push=push, pause=lambda tried: None)
+        ways = syncing.Ways(pull=pull, push=push, pause=lambda tried: None)
         try:
             with self._raced(n):
                 sync.sync(ledger, remote.read("origin"), ways)

@@ -11,7 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import adopt, discover, gitcli, gitdir, layout, pins, remote, signing, sync, tasks, transaction, verify
+from gitledger import (
+    adopt,
+    discover,
+    gitcli,
+    gitdir,
+    layout,
+    pins,
+    remote,
+    signing,
+    sync,
+    syncing,
+    tasks,
+    transaction,
+    verify,
+)
 from gitledger.errors import BadConfig, BadSignature, IOFailed, LedgerError, Missing, NotAllowed, TryAgain, Usage
 from tests import attacks
 from tests.attacks import Field
@@ -318,7 +332,7 @@ def test_two_roots_begun_apart_are_never_merged_and_the_refusal_says_how_to_go_o
     one, two = begin(repo), begin(other)
     sync.sync(one, remote.read("origin"))
     tip = two.tip()
-    with pytest.raises(sync.Refused, match=r"begun apart.*nothing was changed.*git clone, then gitledger init"):
+    with pytest.raises(syncing.Refused, match=r"begun apart.*nothing was changed.*git clone, then gitledger init"):
         sync.sync(two, remote.read("origin"))
     assert two.tip() == tip
     assert git(far, "rev-parse", "ledger/main").decode().strip() == one.tip()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import certificates, entries, layout, objects, outgoing, reading, remote, scanner, schema, sync
+from gitledger import certificates, entries, layout, objects, outgoing, reading, remote, scanner, schema, sync, syncing
 from gitledger.errors import NotAllowed, Unscanned
 from gitledger.ledger import Ledger
 from tests import certificate, convergence
@@ -49,7 +49,7 @@ def test_what_was_said_before_the_scanner_was_switched_on_is_not_pushed(
     switched(a)
     rows = reading.events(a.desk.store.get, objects.parse_commit(a.desk.store.get(a.tip()).data).tree, [])
     event = next(row.event.id for row in rows if SECRET in str(row.event.records))
-    for ways in (sync.Ways(), sync.Ways(pull=False)):
+    for ways in (syncing.Ways(), syncing.Ways(pull=False)):
         with pytest.raises(NotAllowed, match=rf"event {event} in commit {leaking[:12]} .*purge") as found:
             sync.sync(a, ORIGIN, ways)
         assert "\n" not in str(found.value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, remote, sync, tasks
+from gitledger import discover, remote, sync, syncing, tasks
 from gitledger.errors import NotAllowed
 from tests.ledgers import do
 from tests.sealed import Repo, identify, new_repo
@@ -39,7 +39,7 @@ def a(bare: Repo) -> Repo:
     return Repo(bare.path.parent / "a")
 
 
-def synced(repo: Repo) -> sync.Outcome:
+def synced(repo: Repo) -> syncing.Outcome:
     return sync.sync(discover.open(repo.path), remote.read("origin"))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, doctor, entries, layout, merge, objects, remote, sync, tasks, verify
+from gitledger import discover, doctor, entries, layout, merge, objects, remote, sync, syncing, tasks, verify
 from gitledger.briefing import gather
-from gitledger.errors import LockHeld, TryAgain
+from gitledger.errors import BadSignature, LockHeld, TryAgain
 from gitledger.folders import Folders
 from gitledger.ledger import Ledger
 from gitledger.model import Oid
@@ -179,7 +179,7 @@ def test_a_copied_writer_is_refused_with_both_sides_kept(pair: Fleet, tmp_path: 
     sync.sync(b, ORIGIN)
     kept = sync.journal(c)
     tip = c.tip()
-    with pytest.raises(sync.Refused, match=b.desk.writer.id) as caught:
+    with pytest.raises(syncing.Refused, match=b.desk.writer.id) as caught:
         sync.sync(c, ORIGIN)
     assert caught.value.finding.rule == "copied writer"
     assert (kept, c.tip()) == (1, tip)
@@ -204,7 +204,7 @@ def test_a_copy_goes_on_as_a_new_writer_with_all_that_it_said(pair: Fleet, tmp_p
     sync.sync(b, ORIGIN)
     sync.journal(c)
     before, tip = c.desk.writer.id, c.tip()
-    made = sync.sync(c, ORIGIN, sync.Ways(renew=True, pause=lambda tried: None))
+    made = sync.sync(c, ORIGIN, syncing.Ways(renew=True, pause=lambda tried: None))
     assert made.parted is not None
     assert before not in (made.parted.writer, c.desk.writer.id)
     assert remote.tip(_line(c), made.parted.kept) == tip
@@ -246,7 +246,7 @@ def test_push_alone_refuses_where_the_remote_has_more(pair: Fleet) -> None:
     b.checkpoint()
     before = b.tip()
     with pytest.raises(sync.NotAllowed, match=r"1 commits? that this clone lacks"):
-        sync.sync(b, ORIGIN, sync.Ways(pull=False))
+        sync.sync(b, ORIGIN, syncing.Ways(pull=False))
     assert b.tip() == before
 
 
@@ -255,7 +255,7 @@ def test_pull_alone_pushes_nothing(pair: Fleet) -> None:
     a.checkpoint()
     sync.sync(a, ORIGIN)
     b.checkpoint()
-    made = sync.sync(b, ORIGIN, sync.Ways(push=False))
+    made = sync.sync(b, ORIGIN, syncing.Ways(push=False))
     assert (made.merged, made.there, made.pushed) == (True, a.tip(), 0)
     assert [f.rule for f in gather(_named(b)).findings] == ["not pushed"]
     assert remote.branches(_line(b))["refs/heads/ledger/main"] == a.tip()
@@ -276,7 +276,7 @@ def test_a_push_that_came_second_is_merged_and_tried_again(pair: Fleet, monkeypa
 
     monkeypatch.setattr(remote, "push", push)
     b.checkpoint()
-    made = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    made = sync.sync(b, ORIGIN, syncing.Ways(pause=lambda tried: None))
     assert (made.attempts, made.merged) == (2, True)
     sync.sync(a, ORIGIN)
     assert a.tip() == b.tip()
@@ -308,7 +308,7 @@ def test_what_was_found_good_is_not_verified_again_by_the_next_attempt(
     b.checkpoint()
     monkeypatch.setattr(remote, "push", raced)
     monkeypatch.setattr(verify, "quarantined", counted)
-    made = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    made = sync.sync(b, ORIGIN, syncing.Ways(pause=lambda tried: None))
     assert asked == [4, 1, 1]
     assert made.fetched == 6
     assert verify.verify(b.desk, b.tip(), verify.Ways(full=True)).findings == ()
@@ -322,7 +322,7 @@ def test_a_merge_that_was_not_accepted_leaves_no_commit_behind(pair: Fleet, monk
     before = b.tip()
     monkeypatch.setattr(remote, "push", lambda line, new: False)
     with pytest.raises(sync.TryAgain):
-        sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+        sync.sync(b, ORIGIN, syncing.Ways(pause=lambda tried: None))
     assert b.tip() == before
 
 
@@ -340,7 +340,7 @@ def test_what_is_committed_during_a_push_is_merged_behind_it(pair: Fleet, monkey
 
     b.checkpoint()
     monkeypatch.setattr(remote, "push", push)
-    sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    sync.sync(b, ORIGIN, syncing.Ways(pause=lambda tried: None))
     sync.sync(a, ORIGIN)
     assert a.tip() == b.tip()
     assert a.view().record(meanwhile[0].key)
@@ -394,8 +394,8 @@ def test_a_checkpoint_while_a_sync_fetches_or_verifies_is_no_rollback(
     verify.verify(b.desk, b.tip())  # so that each checkpoint is at once the last verified tip
     fetch, check, made = remote.fetch_whole, verify.verify, []
 
-    def fetched(line: remote.Line, known: Oid | None = None) -> Oid | None:
-        found = fetch(line, known)
+    def fetched(line: remote.Line, known: Oid | None, meanwhile: remote.Meanwhile) -> Oid | None:
+        found = fetch(line, known, meanwhile)
         if not made:
             made.append(b.checkpoint("while it fetched").commit)
         return found
@@ -407,10 +407,25 @@ def test_a_checkpoint_while_a_sync_fetches_or_verifies_is_no_rollback(
 
     monkeypatch.setattr(remote, "fetch_whole", fetched)
     monkeypatch.setattr(verify, "verify", verified)
-    done = sync.sync(b, ORIGIN, sync.Ways(pause=lambda tried: None))
+    done = sync.sync(b, ORIGIN, syncing.Ways(pause=lambda tried: None))
     assert (done.attempts, done.merged) == (2, True)
     assert len(made) == 2
     assert set(made) <= set(pair.clones[1].git("rev-list", done.there).split())
+
+
+def test_a_clone_whose_own_tip_is_not_good_takes_nothing_in_and_pushes_nothing(pair: Fleet) -> None:
+    a, b = pair.ledgers
+    do(a, entries.note, "From a", None)
+    there = sync.sync(a, ORIGIN).tip
+    good, here = b.tip(), pair.clones[1]
+    forged = here.git("commit-tree", f"{good}^{{tree}}", "-p", good, "-m", "forged")
+    here.git("update-ref", "refs/heads/ledger/main", forged)
+    with pytest.raises(BadSignature, match=r"own ledger does not verify \(.*so nothing was synced"):
+        sync.sync(b, ORIGIN)
+    assert here.git("rev-parse", "ledger/main") == forged
+    assert here.git("ls-remote", "origin", "refs/heads/ledger/main").split()[0] == there
+    here.git("update-ref", "refs/heads/ledger/main", good)
+    assert sync.sync(b, ORIGIN).tip == there
 
 
 # ── locks of refs that are ours ──────────────────────────────────────────────────────────────
@@ -443,6 +458,6 @@ def test_a_fetch_that_is_stopped_leaves_no_lock(pair: Fleet, tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
         with pytest.raises(TryAgain, match="did not answer within the time"):
-            sync.sync(b, ORIGIN, sync.Ways(deadline=3))
+            sync.sync(b, ORIGIN, syncing.Ways(deadline=3))
     assert not lock.exists()
     sync.sync(b, ORIGIN)

@@ -47,7 +47,7 @@ def test_every_refusal_of_a_server_is_explained_with_its_code() -> None:
 
 
 def test_every_finding_that_a_refused_sync_leaves_is_explained() -> None:
-    said = text("gitledger/sync.py")
+    said = text("gitledger/reconcile.py")
     rules = set(re.findall(r"_refused\(\s*\"([^\"]+)\"", said))
     assert {"went back", "rewritten", "vanished", "another root", "no ledger"} <= rules
     listed = {rule for row in tables(section(SYNC, "What is refused"))[0] for rule in coded(row[0])}

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gitledger import briefing, config, discover, layout, remote, sync, tasks
+from gitledger import briefing, config, discover, layout, remote, sync, syncing, tasks
 from gitledger.errors import BadConfig, BadData, LedgerError, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.ledger import Ledger
 from gitledger.render import briefing as page
@@ -124,12 +124,12 @@ def at(repo: Repo) -> Ledger:
     return discover.open(repo.path)
 
 
-def synced(repo: Repo, to: str = "origin", **ways: Any) -> sync.Outcome:
+def synced(repo: Repo, to: str = "origin", **ways: Any) -> syncing.Outcome:
     """Sync a clone in this process."""
-    return sync.sync(at(repo), remote.read(to), sync.Ways(**{"pause": lambda tried: None, **ways}))
+    return sync.sync(at(repo), remote.read(to), syncing.Ways(**{"pause": lambda tried: None, **ways}))
 
 
-def level(made: sync.Outcome) -> bool:
+def level(made: syncing.Outcome) -> bool:
     """True where both sides have the same tip now."""
     return bool(made.there) and made.tip == made.there
 
@@ -599,15 +599,15 @@ def test_a_remote_that_went_back_is_refused_until_a_person_accepts_that_very_com
     add(pair.a, "Of a's")
     tip = synced(pair.a).tip
     pair.bare.git("update-ref", BRANCH, first)
-    refused(pair, sync.Refused, "went back to", first[:12], "docs/sync.md, What is refused")
+    refused(pair, syncing.Refused, "went back to", first[:12], "docs/sync.md, What is refused")
     assert pair.a.git("rev-parse", BRANCH) == tip
     assert incoming(pair.a) == first
     assert "went back: " in told(pair.a)
     assert "went back to" in said(pair.a, "sync", status=77).err
-    refused(pair, sync.Refused, "went back to")
+    refused(pair, syncing.Refused, "went back to")
     for wrong, code in ((first[:12], 65), (tip, 77), ("HEAD", 65), ("0" * 40, 77)):
         said(pair.a, "remote", "accept", wrong, status=code)
-    refused(pair, sync.Refused, "went back to")
+    refused(pair, syncing.Refused, "went back to")
     assert first[:12] in said(pair.a, "remote", "show").out
     assert f"Accepted {first[:12]}" in said(pair.a, "remote", "accept", first).out
     assert synced(pair.a).pushed
@@ -623,7 +623,7 @@ def test_a_remote_that_was_rewritten_is_refused_and_merged_once_it_was_accepted(
     pair.bare.git("update-ref", BRANCH, first)
     add(pair.b, "Of b's")
     other = synced(pair.b).tip
-    refused(pair, sync.Refused, "its history was rewritten", tip[:12])
+    refused(pair, syncing.Refused, "its history was rewritten", tip[:12])
     assert "rewritten" in told(pair.a)
     assert incoming(pair.a) == other
     said(pair.a, "remote", "accept", other)
@@ -634,7 +634,7 @@ def test_a_remote_that_was_rewritten_is_refused_and_merged_once_it_was_accepted(
 def test_a_remote_whose_ledger_vanished_is_refused_until_a_person_says_it_may_begin_again(pair: Pair) -> None:
     synced(pair.a)
     pair.bare.git("update-ref", "-d", BRANCH)
-    refused(pair, sync.Refused, "the remote's ledger is gone")
+    refused(pair, syncing.Refused, "the remote's ledger is gone")
     assert "vanished" in told(pair.a)
     said(pair.a, "remote", "accept", "gone")
     assert synced(pair.a).pushed
@@ -654,10 +654,10 @@ def test_another_root_is_refused_and_stays_so(pair: Pair, tmp_path: Path) -> Non
     discover.init(str(other.path), "main", "Another")
     new = other.git("rev-parse", BRANCH)
     other.git("push", "--quiet", "--force", str(pair.bare.path), BRANCH)
-    refused(pair, sync.Refused, "another ledger", "begun apart")
+    refused(pair, syncing.Refused, "another ledger", "begun apart")
     assert "another root" in told(pair.a)
     said(pair.a, "remote", "accept", new, status=69)
-    refused(pair, sync.Refused, "another ledger")
+    refused(pair, syncing.Refused, "another ledger")
 
 
 FOREIGN = {
@@ -686,7 +686,7 @@ def test_a_commit_that_stock_git_pushed_is_refused_until_it_is_gone(how: str, pa
     stock.git("push", "--quiet", "origin", BRANCH)
     add(pair.a, "Of a's")
     sync.journal(at(pair.a))
-    refused(pair, sync.Refused, FOREIGN[how])
+    refused(pair, syncing.Refused, FOREIGN[how])
     assert incoming(pair.a) == new
     assert FOREIGN[how] in told(pair.a)
     said(pair.a, "remote", "accept", new, status=77)

@@ -646,9 +646,34 @@ def test_git_past_its_deadline_is_stopped_with_its_children(
     pid_file = slow_git(tmp_path / "bin", monkeypatch)
     with pytest.raises(errors.TryAgain, match="status"):
         gitcli.run(["status"], cwd=repo.path, deadline=1.5)  # time enough to start, on any machine
-    grandchild = Path(f"/proc/{pid_file.read_text().strip()}/stat")
-    until = time.monotonic() + 10  # it is killed, and dies once a processor has time for that
-    while sys.platform == "linux" and _runs(grandchild):
+    assert_ends(pid_file)
+
+
+def test_what_fails_beside_git_ends_git_and_its_children(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    answer = gitcli.run(["--version"], cwd=repo.path, meanwhile=lambda: done.append("x"))
+    assert (answer.line[:12], done) == ("git version ", ["x"])
+    pid_file = slow_git(tmp_path / "bin", monkeypatch)
+
+    def beside() -> None:
+        until = time.monotonic() + 60
+        while not (pid_file.exists() and pid_file.read_text().endswith("\n")):
+            assert time.monotonic() < until, "git never started"
+            time.sleep(0.01)
+        raise errors.BadSignature("what is here is not good")
+
+    with pytest.raises(errors.BadSignature, match="not good"):
+        gitcli.run(["status"], cwd=repo.path, meanwhile=beside)
+    assert_ends(pid_file)
+
+
+def assert_ends(pid_file: Path) -> None:
+    """The process is killed, and dies once a processor has time for that."""
+    stat = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    until = time.monotonic() + 10
+    while sys.platform == "linux" and _runs(stat):
         assert time.monotonic() < until, "it was not killed"
         time.sleep(0.01)
 
