@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 
 from tests import ledgers
 from tests.sealed import LONG, Repo, first_repo, sealed_environment
+
+sys.dont_write_bytecode = False  # pytest rewrites 4,500 assertions, and keeps them for the next run if it may
 
 collect_ignore = ["clients"]  # a suite of its own, which installs what it drives: ./dev clients
 

@@ -22,7 +22,10 @@ STEP = 60
 LONG = bool(os.environ.get("GITLEDGER_LONG"))
 """True where the long forms of tests run too, as `.ci/run` has it: more kills, and every program started anew."""
 DROPPED_PREFIXES = ("GIT_", "GITLEDGER_", "XDG_", "LC_")
-DROPPED = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "LANGUAGE", "LANG", "EMAIL")
+DROPPED = (
+    "SSH_AUTH_SOCK", "SSH_ASKPASS", "EDITOR", "VISUAL", "PAGER", "LANGUAGE", "LANG", "EMAIL",
+    "PYTHONDONTWRITEBYTECODE",  # some shells have it: every program would be compiled at each of its starts
+)  # fmt: skip
 
 
 def sealed_environment(home: Path, outside: Mapping[str, str]) -> dict[str, str]:

@@ -26,8 +26,11 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parent.parent.parent
 HEADER = struct.Struct("!Q")
-UNLOADED = ("gitledger.__main__", "gitledger.gitstore")
-"""The first is run; libgit2 keeps what the environment said when it was loaded."""
+LATE = (
+    "cryptography.hazmat.primitives.asymmetric.ec", "cryptography.hazmat.primitives.asymmetric.ed25519",
+    "cryptography.hazmat.primitives.serialization", "dataclasses", "pydantic", "pygit2", "yaml",
+)  # fmt: skip
+"""What the program loads within a function: most of what a command that verifies, or reads a configuration, costs."""
 
 
 class Nursery:
@@ -122,6 +125,7 @@ def serve(line: socket.socket) -> list[str]:
             os.environ.clear()
             os.environ.update(env)
             os.chdir(cwd)
+            at_home()
             return list(words)
         for fd in fds:
             os.close(fd)
@@ -130,23 +134,75 @@ def serve(line: socket.socket) -> list[str]:
         line.sendall(struct.pack("!q", os.waitstatus_to_exitcode(status)))
 
 
+def at_home() -> None:
+    """Have libgit2 ask the environment again where a person's configuration lies, as it does when it is loaded."""
+    import pygit2
+    from pygit2.enums import ConfigLevel
+
+    for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
+        pygit2.settings.search_path[level] = None
+
+
 def main() -> NoReturn:
     """Load all of the program, then serve."""
+    prepare()
+    gc.collect()
+    gc.freeze()
+    status: list[int] = []
+    atexit.register(leave, status)  # the first to be registered is the last to be called
+    words = serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.argv[1:] = words
+    try:
+        runpy.run_module("gitledger", run_name="__main__", alter_sys=True)
+    except SystemExit as e:
+        if e.code is None or isinstance(e.code, int):
+            status.append(e.code or 0)
+        raise
+    status.append(0)
+    sys.exit(0)
+
+
+def prepare() -> None:
+    """Load all that a run may load, and make what would be made at first use: the methods of values, and patterns."""
     import gitledger
 
     for found in pkgutil.walk_packages(gitledger.__path__, "gitledger."):
-        if found.name not in UNLOADED:
+        if found.name != "gitledger.__main__":  # that is what is run
             try:
                 import_module(found.name)
             except ModuleNotFoundError as e:  # what runs within an agent needs that agent's own modules
                 if str(e.name).startswith("gitledger"):
                     raise
-    gc.collect()
-    gc.freeze()
-    words = serve(socket.socket(fileno=int(sys.argv[1])))
-    sys.argv[1:] = words
-    runpy.run_module("gitledger", run_name="__main__", alter_sys=True)
-    sys.exit(0)
+    for name in LATE:
+        import_module(name)
+    from gitledger import patterns, replacing, secrets_rules
+
+    for rule in (*secrets_rules.RULES, *secrets_rules.KEYWORDS):
+        replacing._compiled(rule.pattern)
+    later = type(patterns.pattern(""))
+    for module in [module for name, module in sys.modules.items() if name.startswith("gitledger.")]:
+        for value in vars(module).values():
+            if isinstance(value, later):
+                _ = value.search, value.match, value.fullmatch, value.sub
+            elif hasattr(value, "__values__"):
+                _ = value.__init__, value.__eq__, value.__hash__
+
+
+def leave(status: list[int]) -> None:
+    """End where Python would begin to take apart all that is loaded: of most commands, that is half of what they cost.
+
+    Threads have been waited for and the program's own last calls made; where output is lost, Python itself says so.
+    """
+    if not status:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None:  # it was closed before
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            return
+    os._exit(status[0] & 0xFF)
 
 
 if __name__ == "__main__":
