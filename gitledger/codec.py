@@ -6,7 +6,6 @@ equal bytes on every machine, so bytes can be hashed, signed and compared. Forma
 
 from __future__ import annotations
 
-import hashlib
 import json
 from functools import lru_cache
 from typing import Any
@@ -116,6 +115,8 @@ def event_line(event: Event) -> bytes:
 
 def line_hash(line: bytes) -> str:
     """SHA-256 in hex of an event's line, its newline included: the next event's `prev`."""
+    import hashlib  # OpenSSL takes milliseconds to load, and who only reads records needs none of it
+
     return hashlib.sha256(line).hexdigest()
 
 

@@ -7,7 +7,6 @@ than all the rest of a session's start, so what they said about the same bytes i
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gitledger import __version__, gitdir, schema, yamlfile
+from gitledger.digests import sha256
 from gitledger.errors import BadConfig, CannotWrite, Missing, TryAgain
 from gitledger.model import Finding, Json
 from gitledger.schema import Config
@@ -99,7 +99,7 @@ def _sources(
     if not files and not policy:
         return [], []
     seen: list[Json] = [__version__, repr(Config()), policy, *([path, data.hex()] for path, data in files)]
-    key = hashlib.sha256(json.dumps(seen, sort_keys=True, default=repr).encode()).hexdigest()
+    key = sha256(json.dumps(seen, sort_keys=True, default=repr).encode()).hexdigest()
     cache = os.path.join(gitdir.state(common), "config.cache")
     cached = _cached(cache, key)
     if cached:
@@ -237,7 +237,7 @@ def _read(path: str, *, users: bool = False) -> bytes:
 def _cached(path: str, key: str) -> tuple[list[Source], list[Finding]] | None:
     try:
         check, _, body = gitdir.read_own(path, BIGGEST).partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() != check:
+        if sha256(body).hexdigest().encode() != check:
             return None
         kept = json.loads(body)
         if kept["key"] != key:
@@ -253,7 +253,7 @@ def _cache(path: str, key: str, sources: list[Source], findings: list[Finding]) 
     told = [[f.rule, f.where, f.what, f.mend] for f in findings]
     body = json.dumps({"key": key, "sources": sources, "findings": told}).encode()
     try:
-        _replace(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body, 0o600)
+        _replace(path, sha256(body).hexdigest().encode() + b"\n" + body, 0o600)
     except OSError:
         pass  # a full or read-only disk costs time only
 

@@ -6,10 +6,10 @@ pending on top of the tip and throws the lines away), so that both always tell t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 
 from gitledger import codec, layout
+from gitledger.digests import sha256
 from gitledger.errors import BadData
 from gitledger.frame import Entry
 from gitledger.model import Change, Draft, Event, Finding, Json
@@ -271,7 +271,7 @@ def _id(entry: Entry) -> str:
     """The id of an entry's event: its own, or one made of it where that is none."""
     if _ID.fullmatch(entry.id):
         return entry.id
-    digest = hashlib.sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()
+    digest = sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 
 

@@ -8,11 +8,11 @@ segments in a 256-way tree by number.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from gitledger.digests import sha256
 from gitledger.errors import BadData
 from gitledger.model import Json, Key
 from gitledger.patterns import pattern
@@ -113,7 +113,7 @@ def is_task(key: Json) -> bool:
 
 def session_key(client: str, client_session: str) -> Key:
     """A session's key: from the client and the client's own id alone, so that two windows never share one."""
-    return "S-" + hashlib.sha256(f"{client}\0{client_session}".encode("utf-8", "backslashreplace")).hexdigest()[:12]
+    return "S-" + sha256(f"{client}\0{client_session}".encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 def is_session(key: str) -> bool:
@@ -123,7 +123,7 @@ def is_session(key: str) -> bool:
 
 def worktree_key(writer: str, worktree: str) -> Key:
     """The key of what one work tree is at: its active task."""
-    return f"worktree:{writer}:{hashlib.sha256(worktree.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+    return f"worktree:{writer}:{sha256(worktree.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
 
 
 def writer_key(writer: str) -> Key:
@@ -210,7 +210,7 @@ def segment(writer: str, n: int, part: int = 0) -> str:
 
 def branch_index(branch: str) -> str:
     """The path of the list of a branch's newest handovers."""
-    digest = hashlib.sha256(branch.encode("utf-8", "backslashreplace")).hexdigest()
+    digest = sha256(branch.encode("utf-8", "backslashreplace")).hexdigest()
     return f"handovers/branches/{digest[:2]}/{digest[2:14]}.json"
 
 

@@ -6,11 +6,11 @@ found good, and `under` the digest of all that verdict rested on: with another t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 
 from gitledger import gitdir
+from gitledger.digests import sha256
 from gitledger.errors import BadConfig, CannotWrite
 from gitledger.model import Json, Oid
 from gitledger.values import dataclass, replace
@@ -42,7 +42,7 @@ class Pins:
     def digest(self) -> str:
         """SHA-256 of what a verdict depends on besides the commits themselves: the pins, and the rules that judge."""
         rows = [RULES, self.uuid, self.genesis, self.founder, sorted(self.fingerprints), sorted(self.revoked)]
-        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        return sha256(json.dumps(rows).encode()).hexdigest()
 
     def remembers(self, tip: Oid) -> bool:
         """True where `tip` was verified under exactly these pins."""

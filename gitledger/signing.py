@@ -6,27 +6,31 @@ What is made is what `git commit -S` makes with `gpg.format=ssh`, so stock `git 
 
 from __future__ import annotations
 
-import base64
 import binascii
 import os
-import re
 import stat
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from gitledger import certificates, gitdir, openpgp
+from gitledger import gitdir
+from gitledger.digests import sha256
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.patterns import pattern
 from gitledger.values import dataclass
 
+if TYPE_CHECKING:
+    import subprocess
+
 NAMESPACE = "git"
+OTHERS = ("openpgp ", "x509 ")
+"""What the line of a public key begins with that is none of SSH's; `gitsigner` has to do with those."""
 KEY_TYPE = "ssh-ed25519"
 KEY_NAME = "id_ed25519"
 DEADLINE = 10.0
 """Seconds that one `ssh-keygen` may take; it needs hundredths of one."""
 
+_KIND = b"abcdefghijklmnopqrstuvwxyz0123456789@.-"
 _PIPE = 16384  # what a pipe takes on every system before somebody reads it
 _PRINCIPAL = pattern(r"[A-Za-z0-9@._+-]+")  # no `*`, `?`, `!` or `,`: those are patterns in a signers file
 _ARMOR = pattern(r"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n?")
@@ -164,7 +168,7 @@ def read_key(path: str) -> PublicKey:
     if armored is None:
         raise BadData(f"{path} is no OpenSSH private key: give one that `ssh-keygen -t ed25519` made")
     try:
-        blob = base64.b64decode(armored[1].replace(b"\r", b"").replace(b"\n", b""), validate=True)
+        blob = _decoded(armored[1].replace(b"\r", b"").replace(b"\n", b""))
         magic, rest = blob[:15], blob[15:]
         cipher, rest = _string(rest)
         _, rest = _string(rest)
@@ -184,13 +188,17 @@ def read_key(path: str) -> PublicKey:
 
 def parse_public_key(line: str) -> PublicKey:
     """The key of a `ssh-ed25519 AAAA… comment` line, without its comment, or of an OpenPGP or x509 one."""
-    if line.startswith(f"{openpgp.WORD} "):
+    if line.startswith(OTHERS[0]):
+        from gitledger import openpgp
+
         return PublicKey(line, openpgp.fingerprint(openpgp.exported(line)))
-    if line.startswith(f"{certificates.WORD} "):
+    if line.startswith(OTHERS[1]):
+        from gitledger import certificates
+
         return PublicKey(line, certificates.fingerprint(certificates.carried(line)))
     words = line.split()
     try:
-        blob = base64.b64decode(words[1], validate=True)
+        blob = _decoded(words[1])
         if _string(blob)[0] != words[0].encode():
             raise ValueError("two types")
     except (ValueError, IndexError) as e:
@@ -283,7 +291,7 @@ def signer_of(armored: str) -> PublicKey:
     try:
         if found is None:
             raise ValueError("no SSH signature")
-        blob = base64.b64decode(found[1].replace("\n", ""), validate=True)
+        blob = _decoded(found[1].replace("\n", ""))
         if blob[:10] != b"SSHSIG\0\0\0\1":
             raise ValueError("no SSHSIG of version 1")
         public, rest = _string(blob[10:])
@@ -308,6 +316,8 @@ def signer_of(armored: str) -> PublicKey:
 def _run(
     args: Sequence[str], data: bytes, *, doing: str, pass_fds: Sequence[int] = (), check: bool = True
 ) -> subprocess.CompletedProcess[bytes]:
+    import subprocess  # whoever only reads starts no child here
+
     dropped = ("SSH_AUTH_SOCK", "SSH_ASKPASS", "DISPLAY", "WAYLAND_DISPLAY")
     env = {name: value for name, value in os.environ.items() if name not in dropped}
     env |= {"SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
@@ -370,13 +380,19 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _public(blob: bytes) -> PublicKey:
-    import hashlib
-
     kind = _string(blob)[0]
-    if not re.fullmatch(rb"[a-z0-9@.-]+", kind):
+    if not kind or kind.translate(None, _KIND):
         raise ValueError("no type of key")
-    digest = base64.b64encode(hashlib.sha256(blob).digest()).rstrip(b"=").decode()
-    return PublicKey(f"{kind.decode()} {base64.b64encode(blob).decode()}", f"SHA256:{digest}")
+    digest = _encoded(sha256(blob).digest()).rstrip("=")
+    return PublicKey(f"{kind.decode()} {_encoded(blob)}", f"SHA256:{digest}")
+
+
+def _encoded(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def _decoded(text: str | bytes) -> bytes:
+    return binascii.a2b_base64(text, strict_mode=True)  # what base64.b64decode does with validate=True
 
 
 def _show(data: bytes) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
-from gitledger import certificates, frame, ingest, layout, lock, objects, openpgp, pins, signing, store, trust, wal
+from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, trust, wal
 from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, NotAllowed, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position, Record
@@ -266,7 +266,7 @@ def _inert(row: str) -> str:
 
 def verify(payload: bytes, armored: str, public_key: str, principal: str) -> None:
     """BadSignature unless `armored` is over `payload` by a public key as a ledger carries it, in a principal's name."""
-    if public_key.startswith((f"{openpgp.WORD} ", f"{certificates.WORD} ")):
+    if public_key.startswith(signing.OTHERS):
         from gitledger import gitsigner  # nobody else pays for it
 
         gitsigner.check(payload, armored, public_key)

@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "gitledger"
 
 LAYERS: tuple[frozenset[str], ...] = (
-    frozenset({"errors", "model", "patterns", "values"}),
+    frozenset({"digests", "errors", "model", "patterns", "values"}),
     frozenset(
         {
             "certificates",
@@ -416,9 +416,11 @@ OUR_OWN = frozenset(
 )
 """Modules of those packages that only our own program loads."""
 LIGHT = frozenset(
-    {"capture", "clients", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "values", "wal"}
+    {"capture", "clients", "digests", "errors", "frame", "gitdir", "model", "pins", "program", "shims", "values", "wal"}
 )
 """What else of ours they may import as they are loaded: none of these imports more than the standard library either."""
+STANDARD = sys.stdlib_module_names | {"_sha2", "_sha256"}
+"""The standard library, with the names that a part of it has in one version of Python or the other."""
 HEAVY = frozenset({"click", "cryptography", "pydantic", "pygit2", "yaml"})
 PURE = 1
 """Up to this layer only the standard library and lower modules of ours are imported."""
@@ -491,7 +493,7 @@ def host(module: str) -> frozenset[str] | None:
     if module in OUR_OWN:
         return None
     names = next((names for head, names in HOSTED.items() if f"{module}.".startswith(f"{head}.")), None)
-    return None if names is None else frozenset(names.split()) | sys.stdlib_module_names
+    return None if names is None else frozenset(names.split()) | STANDARD
 
 
 def weight(module: str, source: str, known: frozenset[str]) -> list[str]:
@@ -528,7 +530,7 @@ def outward(module: str, here: int, top: str) -> Iterator[str]:
         yield "imports subprocess: git is run by gitcli, other programs by the modules in STARTS_PROGRAMS"
     if top == "click" and group(module) not in KNOWS_CLICK:
         yield "imports click, which only the command line may"
-    if here <= PURE and top not in sys.stdlib_module_names:
+    if here <= PURE and top not in STANDARD:
         yield f"imports {top}: layers up to {PURE} stand on the standard library"
 
 

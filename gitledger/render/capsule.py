@@ -6,10 +6,10 @@ time what has changed since. What gives way is named with how much it was and wi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from gitledger.digests import sha256
 from gitledger.model import UNBORN
 from gitledger.patterns import pattern
 from gitledger.proof import Criterion
@@ -414,4 +414,4 @@ def _entry(one: Entry, detail: int) -> _Row:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    return sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:8]
