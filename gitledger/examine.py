@@ -150,7 +150,9 @@ class Eye(Folders):
         paths = []
         first = layout.segment(look.writer, look.n - 1)
         read = self.read
-        for file in self.changed(old, bytes.fromhex(look.tree)):
+        files = self.changed(old, bytes.fromhex(look.tree))
+        self.ahead(file.new[1].hex() for file in files if file.new is not None and file.new[0] == FILE)
+        for file in files:
             data = b""
             if file.new is not None:
                 if file.new[0] != FILE:

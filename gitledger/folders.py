@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from gitledger import objects
@@ -76,6 +77,12 @@ class Folders:
             self._kept[oid] = thing
         return thing
 
+    def ahead(self, oids: Iterable[Oid]) -> None:
+        """These are asked for next, each once."""
+        wanted = [oid for oid in oids if oid not in self._kept]
+        if len(wanted) > 1:
+            self.store.ahead(wanted)
+
     def read(self, oid: Oid, kind: Kind) -> bytes:
         """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
         thing = self.get(oid)
@@ -128,9 +135,12 @@ class Folders:
     def changed(self, old: bytes | None, new: bytes | None, path: str = "") -> list[File]:
         """The files that two trees do not have alike; equal folders are never read."""
         found: list[File] = []
-        pending = [(old, new, path)]
+        pending, below = [(old, new, path)], list[tuple[bytes | None, bytes | None, str]]()
         known, rows, size = self._folders.get, self._rows, self._size
-        while pending:
+        while pending or below:
+            if not pending:  # folder by folder, but all that are as deep are asked for together
+                pending, below = below[::-1], []
+                self.ahead(oid.hex() for pair in pending for oid in pair[:2] if oid and oid not in self._folders)
             old, new, path = pending.pop()
             before = (known(old) or rows(old)) if old else _NOTHING
             after = (known(new) or rows(new)) if new else _NOTHING
@@ -142,19 +152,19 @@ class Folders:
                 where = path + name.decode("utf-8", "surrogateescape")
                 if mode == FOLDER:
                     if now is None or now[0] == FOLDER:
-                        pending.append((was[1], now and now[1], where + "/"))
+                        below.append((was[1], now and now[1], where + "/"))
                     else:
-                        pending.append((was[1], None, where + "/"))
+                        below.append((was[1], None, where + "/"))
                         found.append(File(where, None, now))
                 elif now is not None and now[0] == FOLDER:
-                    pending.append((None, now[1], where + "/"))
+                    below.append((None, now[1], where + "/"))
                     found.append(File(where, was, None))
                 else:
                     found.append(File(where, was, now))
             for name, now in come.items():
                 where = path + name.decode("utf-8", "surrogateescape")
                 if now[0] == FOLDER:
-                    pending.append((None, now[1], where + "/"))
+                    below.append((None, now[1], where + "/"))
                 else:
                     found.append(File(where, None, now))
         return found

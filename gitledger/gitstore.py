@@ -97,6 +97,9 @@ class GitStore:
             return self._read(self._odb, oid)  # loose, an alternate's, packed since, or damaged there
         return _KINDS[number], data
 
+    def ahead(self, oids: Iterable[Oid]) -> None:
+        """See Store: nothing is waited for here."""
+
     def _read(self, odb: Any, oid: Oid) -> tuple[Kind, bytes]:
         loose = self._read_loose(oid)
         if loose is not None:

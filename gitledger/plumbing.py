@@ -43,6 +43,8 @@ _SYNCED = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 _USAGE = 129  # git's exit code where it does not know an option
 _NO_NETWORK = {"GIT_ALLOW_PROTOCOL": "none"}  # before 2.44 git fetches what a partial clone lacks, whatever is said
 _BATCH = 256  # ids asked at once: requests and answers must fit into the pipes, or both sides wait for ever
+_TURN = 48  # objects asked for at once: answers may be long, so the requests must fit into the smallest pipe
+_SMALL = 64 << 10  # bytes of the largest object that is read ahead: what comes of a batch is all in memory
 
 
 class PlumbingStore:
@@ -53,6 +55,7 @@ class PlumbingStore:
         self.common = os.path.realpath(common)
         self.algorithm, self._files_backend = _format(self.common)
         self._cache: dict[Oid, Object] = {}
+        self._ahead: dict[Oid, Object] = {}
         self._reader: _Reader | None = None
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────
@@ -79,7 +82,7 @@ class PlumbingStore:
 
     def get(self, oid: Oid, *, fresh: bool = False) -> Object:
         """See Store."""
-        found = None if fresh else self._cache.get(oid)
+        found = None if fresh else self._cache.get(oid) or self._ahead.pop(oid, None)
         if found is None:
             store.check_oids([oid], self.algorithm)
             found = self._child().contents(oid)
@@ -98,6 +101,18 @@ class PlumbingStore:
         """See Store."""
         thing = self.get(oid)
         return thing.kind, thing.data
+
+    def ahead(self, oids: Iterable[Oid]) -> None:
+        """See Store."""
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self._cache][:_BATCH]
+        self._ahead.clear()
+        if len(wanted) < 2 or not all(objects.is_oid(oid, self.algorithm) for oid in wanted):
+            return
+        try:
+            for at in range(0, len(wanted), _TURN):
+                self._ahead |= self._child().small(wanted[at : at + _TURN])
+        except LedgerError:
+            self.close()  # what is wrong is told to whoever asks for it
 
     def absent(self, oids: Iterable[Oid]) -> tuple[Oid, ...]:
         """See Store."""
@@ -226,6 +241,19 @@ class _Reader:
         self._contents.send(f"{self._words[0]}{name}\n")
         found = self._contents.header(name)
         return None if found is None else Object(found[1], self._contents.take(found[2] + 1, name)[:-1])
+
+    def small(self, names: Sequence[Oid]) -> dict[Oid, Object]:
+        """Those of a few objects that are here and not large: two waits, however many there are."""
+        self._info.send("".join(f"{self._words[1]}{name}\n" for name in names))
+        sizes = [(name, self._info.header(name)) for name in names]
+        asked = [name for name, row in sizes if row is not None and row[2] <= _SMALL]
+        self._contents.send("".join(f"{self._words[0]}{name}\n" for name in asked))
+        found: dict[Oid, Object] = {}
+        for name in asked:
+            row = self._contents.header(name)
+            if row is not None:
+                found[name] = Object(row[1], self._contents.take(row[2] + 1, name)[:-1])
+        return found
 
     def info(self, names: Sequence[str]) -> list[tuple[Oid, Kind] | None]:
         self._info.send("".join(f"{self._words[1]}{name}\n" for name in names))

@@ -167,7 +167,7 @@ class _Onto:
         self._store, self._tip, self._real = store, tip, real
         self.ref, self.algorithm = store.ref, store.algorithm
         self.get, self.raw, self.put, self.absent = store.get, store.raw, store.put, store.absent
-        self.close = store.close
+        self.ahead, self.close = store.ahead, store.close
 
     def tip(self) -> Oid | None:
         """The other line's."""

@@ -73,6 +73,7 @@ class _Made:
         self._made: dict[Oid, Object] = {}
         self.ref, self.algorithm = store.ref, store.algorithm
         self.tip, self.absent, self.swap, self.close = store.tip, store.absent, store.swap, store.close
+        self.ahead = store.ahead
 
     def get(self, oid: Oid, *, fresh: bool = False) -> Object:
         return self._made.get(oid) or self._store.get(oid, fresh=fresh)

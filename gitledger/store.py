@@ -51,6 +51,9 @@ class Store(Protocol):
     def raw(self, oid: Oid) -> tuple[Kind, bytes]:
         """Kind and bytes of one object as `get` reads them, for whoever reads very many and hashes each."""
 
+    def ahead(self, oids: Iterable[Oid]) -> None:
+        """These are asked for next, each once: whatever is waited for may be waited for once. Says nothing itself."""
+
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """Store objects; when it returns each is on disk, with its folder. Those that are here already are no fault."""
 
@@ -96,6 +99,9 @@ class MemoryStore:
         """See Store."""
         thing = self.get(oid)
         return thing.kind, thing.data
+
+    def ahead(self, oids: Iterable[Oid]) -> None:
+        """See Store."""
 
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """See Store."""

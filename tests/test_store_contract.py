@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gitledger import objects, store
+from gitledger import objects, plumbing, store
 from gitledger.errors import (
     BadData,
     CannotWrite,
@@ -133,6 +133,25 @@ def test_a_missing_object_is_said_to_be_missing(ledger: Store) -> None:
             ledger.get(gone[0], fresh=fresh)
     assert ledger.absent([*gone[:300], here, *gone]) == tuple(gone)
     assert ledger.get(here).data == b"here", "and the store goes on"
+
+
+def test_what_is_asked_for_ahead_is_read_as_without(ledger: Store) -> None:
+    blobs = [b"%d" % n for n in range(130)] + [bytes(1 << 20), b"", b"last"]
+    made = [(objects.oid("blob", data, ledger.algorithm), Object("blob", data)) for data in blobs]
+    edited = objects.edit(ledger.get, None, {"a/b": b"x", "c": b"y"}, ledger.algorithm)
+    made += edited.objects
+    ledger.put(made)
+    gone = objects.oid("blob", b"gone", ledger.algorithm)
+    ledger.ahead([])
+    ledger.ahead(["HEAD", "no id"])
+    ledger.ahead([gone, *(oid for oid, _ in made), gone, made[0][0]])
+    for oid, thing in reversed(made):
+        assert ledger.get(oid) == thing
+    with pytest.raises(MissingObject, match=gone):
+        ledger.get(gone)
+    ledger.ahead([gone, gone[::-1]])
+    ledger.put([(gone, Object("blob", b"gone"))])
+    assert ledger.raw(gone) == ("blob", b"gone"), "what is not here yet is asked for again"
 
 
 def test_only_an_object_id_gets_to_git(on_git: Store) -> None:
@@ -790,6 +809,41 @@ def test_a_repository_that_libgit2_cannot_open_is_unsupported_by_it_and_no_repos
             driver(str(tmp_path), REF)
 
 
+def test_what_is_read_ahead_is_waited_for_twice_and_what_is_large_is_not_kept(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = PlumbingStore(str(repo.path / ".git"), REF)
+    blobs = [b"%d" % n for n in range(40)] + [bytes(1 << 20)]
+    made = [(objects.oid("blob", data), Object("blob", data)) for data in blobs]
+    ledger.put(made)
+    sent: list[str] = []
+    real = plumbing._Child.send
+    monkeypatch.setattr(plumbing._Child, "send", lambda child, words: (sent.append(words), real(child, words))[1])
+    ledger.ahead(oid for oid, _ in made)
+    assert [len(words.splitlines()) for words in sent[-2:]] == [41, 40]
+    sent.clear()
+    for oid, thing in made:
+        assert ledger.get(oid) == thing
+    assert len(sent) == 1, "the large one by itself"
+    assert ledger.get(made[0][0]) == made[0][1], "each is kept until it was asked for once"
+    assert len(sent) == 2
+    ledger.close()
+
+
+def test_a_child_that_dies_while_it_reads_ahead_is_another_one_s_to_report(repo: Repo) -> None:
+    ledger = PlumbingStore(str(repo.path / ".git"), REF)
+    first = append(ledger, None, {"a": b"1"})
+    second = append(ledger, first, {"a": b"2"})
+    again = PlumbingStore(str(repo.path / ".git"), REF)
+    again.tip()
+    assert again._reader is not None
+    again._reader._contents._process.kill()
+    again.ahead([first, second])
+    assert again.get(second).kind == "commit"
+    again.close()
+    ledger.close()
+
+
 def test_an_older_git_is_read_through_two_children(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A git before 2.36 ends with its usage on --batch-command; everything else is the real git."""
     old = tmp_path / "bin/git"
@@ -805,6 +859,10 @@ def test_an_older_git_is_read_through_two_children(repo: Repo, tmp_path: Path, m
     assert ledger.absent(["1" * 40, first]) == ("1" * 40,)
     with pytest.raises(MissingObject):
         ledger.get("1" * 40)
+    again = PlumbingStore(str(repo.path / ".git"), REF)
+    again.ahead([first, "1" * 40, second])
+    assert [again.get(oid).kind for oid in (first, second)] == ["commit", "commit"]
+    again.close()
     ledger.close()
 
 
