@@ -9,18 +9,21 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 from benchmarks.checkpoint import Turn
-from benchmarks.clock import Row, Side, amount, child, in_turn, ratio, script
-from benchmarks.grounds import HISTORY, Grounds, believe, hurried, pack, settle
+from benchmarks.clock import WARM, Row, Side, Times, amount, child, in_turn, ratio, script
+from benchmarks.grounds import HISTORY, Grounds, believe, hurried, pack, settle, text
 from benchmarks.histories import History, Scribe, add
-from gitledger import discover, entries, fulltext
+from gitledger import discover, entries, fulltext, tasks
 from gitledger.model import Key
 
 BUDGET = 1.2
 GROWTH = 1.2
 INDEX_MS = 10.0
+ROUNDS = 4
+"""Rounds of the index for each one of a process: they are short, and what differs is small beside what disturbs."""
 TASKS = 1_000
 QUERY = "the token refresh path, and why a dead session is not renewed"
 
@@ -44,10 +47,20 @@ def rows(grounds: Grounds) -> Iterator[Row]:
     yield ratio(f"capsule --query / briefing, {events}", query_large, brief_large, BUDGET)
     yield ratio(f"capsule, {events} / 100 events", bare_large, bare, GROWTH)
     yield ratio(f"capsule --query, {events} / 100 events", query_large, query, GROWTH)
-    took = in_turn([followed(folder) for folder in (small, large)], grounds.runs)
+    yield from index(small, large, grounds.runs * ROUNDS, events)
+
+
+def index(small: str, large: str, runs: int, events: str) -> Iterator[Row]:
+    """What the index takes to follow a checkpoint of each ledger, by the clock and by the processor."""
+    sides = [Followed(folder) for folder in (small, large)]
+    # The checkpoints between are not what is measured, and a disk that is still writing is what they would leave.
+    with hurried(sides[1].ledger):
+        took = in_turn([Side(one.follow, before=one.step) for one in sides], runs)
+    busy = [Times(tuple(one.busy[WARM:])) for one in sides]
     yield amount("index, one checkpoint later, 100 events", took[0].median, "ms", INDEX_MS)
     yield amount(f"index, one checkpoint later, {events}", took[1].median, "ms", INDEX_MS)
     yield ratio(f"index, {events} / 100 events", took[1], took[0], GROWTH)
+    yield ratio("the same, processor time", busy[1], busy[0], GROWTH)
 
 
 def crowded(grounds: Grounds) -> str:
@@ -85,19 +98,27 @@ def beside(scribe: Scribe, task: Key, about: str) -> None:
     scribe.record(lambda v, h: entries.block(v, h, f"Blocker {about}", task))
 
 
-def followed(folder: str) -> Side:
-    """The index following one more checkpoint each time, as a process does that finds it one behind."""
-    ledger = discover.open(folder, driver="pygit2")
-    query = fulltext.read(QUERY)
-    writers = list(ledger.view().manifest.writers)
-    fulltext.matches(ledger, ledger.view(), query, writers)
-    log = Turn(folder).log
+class Followed:
+    """The index of one ledger, which follows one checkpoint each time, as a process does that finds it one behind."""
 
-    def step() -> None:
-        log()
-        ledger.checkpoint()
+    def __init__(self, folder: str) -> None:
+        self.ledger = discover.open(folder, driver="pygit2")
+        self.busy: list[float] = []
+        """Milliseconds of processor time that each following took."""
+        view = self.ledger.view()
+        fulltext.matches(self.ledger, view, fulltext.read(QUERY), list(view.manifest.writers))
+        self._task = tasks.active(view, self.ledger.desk.writer.id, self.ledger.gitdir.worktree) or ""
+        self._log = Turn(folder).log
 
-    def follow() -> None:
-        fulltext.catch_up(ledger)
+    def step(self) -> None:
+        """Make a checkpoint that changes the active task's words, without which there is little to follow."""
+        said = text(len(self.busy), 12)
+        self.ledger.record(lambda v, h: (None, tasks.set_next(v, h, self._task, said)))
+        self._log()
+        self.ledger.checkpoint()
 
-    return Side(follow, before=step)
+    def follow(self) -> None:
+        """Bring the index to the tip."""
+        begun = time.process_time()
+        fulltext.catch_up(self.ledger)
+        self.busy.append((time.process_time() - begun) * 1000)
