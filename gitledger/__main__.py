@@ -9,7 +9,6 @@ from gitledger import __version__
 
 TYPE_CHECKING = False  # `typing` costs as much as the rest of Python's start
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
     from gitledger.gitdir import GitDir
@@ -39,11 +38,6 @@ def main() -> int:
 
     # Python looks for rings of values at every 700 that stay: a fifteenth of a briefing, which makes hardly any.
     gc.set_threshold(20_000)
-    direct = _direct(words)
-    if direct:
-        from gitledger import terminal
-
-        _leave(terminal.run(direct))
     quick = _quick(words)
     if quick:
         try:
@@ -51,6 +45,13 @@ def main() -> int:
             return 0
         except OSError:
             pass  # the command line knows what to say, and to whom
+    from gitledger import direct
+
+    does = direct.of(words)
+    if does:
+        from gitledger import terminal
+
+        _leave(terminal.run(does))
     from gitledger.cli import main as cli
 
     return cli()
@@ -85,55 +86,6 @@ def _leave(status: int) -> NoReturn:
 
     atexit._run_exitfuncs()
     os._exit(status)
-
-
-def _direct(words: list[str]) -> Callable[[], int | None] | None:
-    # The same as the commands do, without click: what a session waits for as it starts, and what cron runs all day.
-    if words == ["briefing"]:
-        return _briefing
-    if words in (["sync"], ["push"], ["pull"]):
-        return lambda: _sync(pull=words != ["push"], push=words != ["pull"])
-    if words[:1] == ["capsule"]:
-        query, tokens = _asked(words[1:])
-        if query is not None:
-            return lambda: _capsule(query, tokens)
-    if len(words) == 3 and words[0] == "hook":
-        from gitledger import clients, hooks
-
-        if clients.is_name(words[1]) and words[2] in hooks.EVENTS:
-            return lambda: hooks.take(words[1], words[2])
-    return None
-
-
-def _briefing() -> None:
-    from gitledger import briefing, discover, terminal
-
-    terminal.put(briefing.briefing(discover.open()).rstrip("\n"))
-
-
-def _sync(*, pull: bool, push: bool) -> None:
-    from gitledger import discover, synced, terminal
-
-    where, made = synced.run(discover.open(), pull=pull, push=push)
-    terminal.put(synced.told(made, where))
-
-
-def _asked(words: list[str]) -> tuple[str | None, int | None]:
-    # `--query TEXT` and `--tokens N` and nothing else; any other words, and a query on stdin, are for the command line.
-    given = dict(zip(words[::2], words[1::2], strict=False))
-    plain = len(words) == 2 * len(given) and given.keys() <= {"--query", "--tokens"} and given.get("--query") != "-"
-    tokens = given.get("--tokens", "")
-    if not plain or "--help" in words or not (tokens == "" or (tokens.isdecimal() and len(tokens) < 8)):
-        return None, None
-    return given.get("--query", ""), int(tokens) if tokens else None
-
-
-def _capsule(query: str, tokens: int | None) -> None:
-    from gitledger import capsule, discover, terminal
-
-    ledger = discover.open()
-    policy = ledger.desk.config.capsule
-    terminal.put(capsule.compose(ledger, query, policy.tokens if tokens is None else tokens).text.rstrip("\n"))
 
 
 def _quick(words: list[str]) -> bytes:

@@ -131,11 +131,11 @@ def _read(path: str) -> Json:
 
 def write_private(path: str, data: bytes) -> None:
     """Replace a local file by `data`, atomically and synced, readable by its owner alone."""
-    import tempfile  # with the compressors that it loads it costs what all else of this module does ten times over
-
     folder = os.path.dirname(path)
+    # Not `tempfile`: with the compressors that it loads it costs what all else here does ten times over.
+    temp = os.path.join(folder, f".new-{os.urandom(8).hex()}")
     try:
-        fd, temp = tempfile.mkstemp(prefix=".new-", dir=folder)
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with open(fd, "wb") as f:
                 f.write(data)

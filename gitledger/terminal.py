@@ -56,6 +56,13 @@ def put(text: str) -> None:
         raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
 
 
+def put_json(value: object) -> None:
+    """Print a value as JSON for programs, with every non-ASCII character escaped."""
+    import json
+
+    put(json.dumps(value, indent=1, sort_keys=False))
+
+
 def counted(n: int, word: str) -> str:
     """`1 finding`, `1,234 findings`."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"

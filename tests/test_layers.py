@@ -170,7 +170,7 @@ LAYERS: tuple[frozenset[str], ...] = (
             "prompted",
         }
     ),
-    frozenset({"", "__main__", "cli", "commands", "gitevents", "hooks", "synced", "terminal"}),
+    frozenset({"", "__main__", "cli", "commands", "direct", "gitevents", "hooks", "synced", "terminal"}),
 )
 """The modules of each layer; a package stands for all its modules, "" for `gitledger/__init__.py`."""
 
@@ -359,10 +359,14 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("discover", "config"): "the one place that reads configuration for the ledger",
     ("__main__", "cli"): "the program's entry",
     ("__main__", "gitevents"): "what a git hook asks for does not wait for click",
+    ("__main__", "direct"): "what a session waits for does not wait for click",
     ("__main__", "hooks"): "what a session waits for does not wait for click",
-    ("__main__", "synced"): "what cron runs all day does not wait for click",
     ("__main__", "terminal"): "what a session waits for does not wait for click",
     ("cli", "terminal"): "errors are said and streams kept in one place",
+    ("commands", "direct"): "the command is the same call with its words parsed",
+    ("direct", "hooks"): "what a session waits for does not wait for click",
+    ("direct", "synced"): "what cron runs all day does not wait for click",
+    ("direct", "terminal"): "what is printed goes the same way as all output",
     ("commands", "synced"): "the command is the same call with its words parsed",
     ("synced", "terminal"): "it counts as all that is told does",
     ("commands", "terminal"): "what a command prints goes the same way as all output",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import click
 
 from gitledger.terminal import counted as counted
 from gitledger.terminal import put as put
+from gitledger.terminal import put_json as put_json
 
 if TYPE_CHECKING:
     from gitledger.cli import Words
@@ -44,11 +44,6 @@ def told() -> Iterator[None]:
         from gitledger.errors import IOFailed
 
         raise IOFailed(f"the output cannot be written ({e.strerror}); what was asked for is done") from e
-
-
-def put_json(value: Any) -> None:
-    """Print a value as JSON for programs, with every non-ASCII character escaped."""
-    put(json.dumps(value, indent=1, sort_keys=False))
 
 
 def warn(text: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from gitledger.commands import json_option, named, opened, put, put_json
-
-LONGEST = 1 << 20
-"""Bytes of a query that are read from stdin."""
+from gitledger.commands import json_option, opened
 
 
 @click.command()
@@ -27,14 +26,6 @@ def command(ctx: click.Context, query: str, tokens: int | None, since: str | Non
     The active task, records that TEXT names, at most two related tasks, and the decisions, blockers, questions and
     documents that bear on them. At most N tokens and 9,000 characters; what does not fit is named.
     """
-    from gitledger import capsule
+    from gitledger import direct
 
-    if query == "-":  # what was typed is nothing for a list of processes
-        query = named(query, LONGEST, "a request").decode("utf-8", "replace")
-    ledger = opened(ctx)
-    made = capsule.compose(ledger, query, ledger.desk.config.capsule.tokens if tokens is None else tokens, since)
-    if as_json:
-        left = [{"what": what, "count": number, "command": how} for what, number, how in made.left]
-        put_json({"text": made.text, "tokens": made.tokens, "mark": made.mark, "left": left})
-    elif made.text:
-        put(made.text.rstrip("\n"))
+    direct.capsule(partial(opened, ctx), query, tokens, since, as_json)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gitledger import direct
 from tests.process.program import gitledger, refused, works
 from tests.sealed import Repo, new_repo
 
@@ -401,6 +402,52 @@ def test_a_plain_sync_says_the_same_without_click(started: Repo) -> None:
         assert [one.stdout for one in done] == ["78 False\n", "78 True\n"]
         assert done[0].stderr == done[1].stderr
         assert "no remote is named" in done[0].stderr
+
+
+def test_what_is_asked_in_plain_words_says_the_same_without_click(started: Repo) -> None:
+    works(started.path, "task", "add", "Token refresh")
+    hosts = ("-C", str(started.path), "--ledger", "main", "capsule", "--json", "--query=-")
+    mark = f"--since={json.loads(works(started.path, *hosts))['mark']}"
+    for words in (*ASKED, hosts, (*hosts, mark), ("-C", "nowhere", "briefing"), ("--ledger", "main", "briefing")):
+        both = [gitledger(started.path, *first, *words, stdin=b"token refresh") for first in ((), ("-C.",))]
+        assert both[0] == both[1], words
+    assert all(
+        direct.of(list(words)) for words in (hosts, (*hosts, mark), ("checkpoint", "--reason", "any"), ("sync",))
+    )
+    other = gitledger(started.path, "--ledger", "other", "checkpoint")
+    assert other == gitledger(started.path, "-C.", "--ledger", "other", "checkpoint")
+    assert "there are: main" in other.err
+    made = [works(started.path, *first, "checkpoint", "--reason=asked for") for first in ((), ("-C.",))]
+    told = [[line.partition(":")[0] for line in one.splitlines()] for one in made]
+    assert told[0] == told[1]
+    shown = [works(started.path, "show", one.split()[1]) for one in made]
+    assert "asked for" in shown[0]
+    assert "asked for" in shown[1]
+
+
+ASKED = (
+    ("briefing",),
+    ("capsule",),
+    ("capsule", "--json"),
+    ("capsule", "--json", "--query=-"),
+    ("capsule", "--query", "-", "--tokens=500"),
+    ("capsule", "--query=T-0001", "--json", "--tokens", "400"),
+    ("capsule", "--query", "--help"),
+    ("capsule", "--query"),
+    ("capsule", "--query=a", "--query=b"),
+    ("capsule", "--tokens", ""),
+    ("capsule", "--tokens=-5"),
+    ("capsule", "--tokens", "7"),
+    ("capsule", "--since", "no mark"),
+    ("capsule", "--json=yes"),
+    ("capsule", "more"),
+    ("checkpoint", "--reason", ""),
+    ("checkpoint", "--reason"),
+    ("checkpoint", "--reason", "x" * 10_000),
+    ("checkpoint", "--other"),
+    ("sync",),
+    ("push", "--pull"),
+)
 
 
 def test_ctrl_c_leaves_the_ledger_as_it_was(started: Repo) -> None:
