@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gitledger.patterns import pattern
 from gitledger.secrets_rules import KEY, PROSE, Rule
 
 FILL = "\ue000"
@@ -12,10 +13,10 @@ FILL = "\ue000"
 PLACEHOLDERS = frozenset(("password", "pass", "passwd", "pw", "pwd", "secret", "token"))
 """Words that stand for a password in the example of an address."""
 
-_MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
-_NAME = re.compile(rf"(?i:{KEY})\Z")
-_STEMS = re.compile(r"(?i)pass|pwd|secret|token|cred|key")
-_NOT_A_VALUE = re.compile(
+_MARK = pattern(r"\[redacted:[a-z0-9-]+\]")
+_NAME = pattern(rf"(?i:{KEY})\Z")
+_STEMS = pattern(r"(?i)pass|pwd|secret|token|cred|key")
+_NOT_A_VALUE = pattern(
     r"""(?xs)
     (?:\[redacted:[a-z0-9-]+\])+(?:@.*|[\])}.,;:]*) # done already
     | .*\ue000.*                               # done already, and masked
@@ -31,10 +32,10 @@ _NOT_A_VALUE = re.compile(
     | .*(?:os\.environ|process\.env|getenv|secrets\.[A-Za-z_]|\benv[.\[(]).*
     """
 )
-_CALL = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*", re.DOTALL)
-_CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_NUMBERS = re.compile(r"[\d.,:/TZ%-]+")
-_WORDS = re.compile(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)+[)\]}.,;]*")
+_CALL = pattern(r"(?s)[A-Za-z_$][\w$]*(?:(?:\?\.|\.|::|->)[A-Za-z_$][\w$]*)*!?[(\[{].*")
+_CHAIN = pattern(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_NUMBERS = pattern(r"[\d.,:/TZ%-]+")
+_WORDS = pattern(r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+|[vV]?\d{1,2}(?!\d))[-_./: ]?)+[)\]}.,;]*")
 
 
 def judge(rule: Rule, mark: Callable[[str, int, int], str]) -> Callable[[re.Match[str]], str]:
