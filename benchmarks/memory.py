@@ -336,7 +336,7 @@ def applied(ledger: Ledger, name: str, made: Written, changes: list[Change]) -> 
     path = Path(ledger.gitdir.top) / "memory" / f"{name}.md"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(made.text.encode())
-    desk = replace(ledger.desk, config=ledger.desk.config._replace(memory=schema.Memory(files=(f"memory/{name}.md",))))
+    desk = replace(ledger.desk, config=replace(ledger.desk.config, memory=schema.Memory(files=(f"memory/{name}.md",))))
     book = Ledger(desk, ledger.gitdir)
     loaded = memory.present(book)[0]
     data = json.dumps({"source_sha256": loaded.sha256, "changes": _named(changes, loaded.target.name)}).encode()

@@ -7,7 +7,8 @@ is imported here: a type may say its bounds without costing a session's start a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+from gitledger.typed import Any
 
 Core = Callable[[Any], dict[str, Any]]
 

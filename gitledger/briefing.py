@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
 
 from gitledger import authority, handovers, layout, objects, proof, relations, splitting, tasks, todo, trust, worktree
 from gitledger.authority import Assessment
@@ -18,6 +17,7 @@ from gitledger.ledger import Ledger
 from gitledger.model import DETACHED, UNBORN, Field, Finding, Json, Key, Oid, Position, Record
 from gitledger.render import briefing as rendered
 from gitledger.render.facts import ActiveTask, Briefing, Checkpoint, Finished, Handover, Waiting
+from gitledger.typed import TypeAlias, TypeVar
 from gitledger.values import dataclass, replace
 from gitledger.view import View
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any
 
 from gitledger.errors import BadData
 from gitledger.model import Change, Event, Field, Json, Record, Stamp
 from gitledger.patterns import pattern
+from gitledger.typed import Any
 
 VERSION = 1
 """The `v` of every event; a reader that meets a higher one says so and changes nothing."""

@@ -12,13 +12,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from gitledger import __version__, gitdir, schema, yamlfile
 from gitledger.digests import sha256
 from gitledger.errors import BadConfig, CannotWrite, Missing, TryAgain
 from gitledger.model import Finding, Json
 from gitledger.schema import Config
+from gitledger.typed import Any
+from gitledger.values import asdict, dataclass
 
 LEDGER = "the ledger"
 DEFAULT = "default"
@@ -29,7 +30,8 @@ _PAIRS = (("freshness", "fresh_hours", "stale_hours"), ("rollover", "checkpoint_
 """Sections in which the first key may not exceed the second."""
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Source:
     """Where values come from, the ledger or a file's path, and its values by dotted key."""
 
     name: str
@@ -57,8 +59,8 @@ def flat(config: Config) -> dict[str, Json]:
     """Every value by its dotted key, in the order of the documentation; lists as lists."""
     return {
         f"{name}.{key}": list(value) if isinstance(value, tuple) else value
-        for name, section in config._asdict().items()
-        for key, value in section._asdict().items()
+        for name, section in asdict(config).items()
+        for key, value in section.items()
     }
 
 
@@ -251,7 +253,7 @@ def _cache(path: str, key: str, sources: list[Source], findings: list[Finding]) 
     if not os.path.isdir(os.path.dirname(path)):
         return  # no ledger here: nothing is written
     told = [[f.rule, f.where, f.what, f.mend] for f in findings]
-    body = json.dumps({"key": key, "sources": sources, "findings": told}).encode()
+    body = json.dumps({"key": key, "sources": [[one.name, one.values] for one in sources], "findings": told}).encode()
     try:
         _replace(path, sha256(body).hexdigest().encode() + b"\n" + body, 0o600)
     except OSError:

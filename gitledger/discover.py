@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
 
 from gitledger import config, genesis, gitdir, identity, layout, objects, schema, signing
 from gitledger.clients import READERS
@@ -15,9 +14,10 @@ from gitledger.ledger import Ledger
 from gitledger.mint import Mint
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import replace
 
-Driver = Literal["plumbing", "pygit2"]
+Driver: TypeAlias = 'Literal["plumbing", "pygit2"]'
 DRIVERS: tuple[Driver, ...] = ("plumbing", "pygit2")
 
 
@@ -120,7 +120,7 @@ def init(
     expect = signing.read_fingerprint(expect) if expect else ""
     store = open_store(found, name)
     policy, _ = config.load({}, found.common, environ)
-    policy = policy._replace(signing=policy.signing._replace(mode=mode or policy.signing.mode))
+    policy = replace(policy, signing=replace(policy.signing, mode=mode or policy.signing.mode))
     # Before anything is written, a key for this user too.
     tip, home = store.tip(), Home(gitdir.state(found.common), name)
     chosen, line, elsewhere = adopt.which(found, remote, "") if remote else None, None, None

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gitledger import capture, clients, gitdir, wal
 from gitledger.errors import CannotWrite, LedgerError, TryAgain
 from gitledger.terminal import put, say
+from gitledger.typed import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ nothing of what stands behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 from gitledger import (
     derive,
@@ -29,6 +28,7 @@ from gitledger.gitdir import GitDir
 from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position, Record
 from gitledger.tasks import Hand
 from gitledger.transaction import Desk, Plan, Written
+from gitledger.typed import TypeVar
 from gitledger.values import dataclass, replace
 from gitledger.view import View
 

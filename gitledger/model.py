@@ -7,8 +7,7 @@ which no second writer can ever allocate; people see the bare number where it is
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
-
+from gitledger.typed import TYPE_CHECKING, Any, Literal, TypeAlias
 from gitledger.values import dataclass, field
 
 Oid: TypeAlias = str
@@ -169,16 +168,19 @@ class Position:
     operation: str = ""
 
 
-Ancestry = Literal[
-    "same",  # the recorded head is HEAD (or both are unborn)
-    "descends",  # HEAD is a descendant of the recorded head
-    "rewound",  # HEAD is an ancestor of the recorded head
-    "rewritten",  # the recorded commit lives on under another id in HEAD's history
-    "forked",  # both have commits that the other lacks
-    "unrelated",  # no common ancestor
-    "missing",  # the recorded object is not in this repository
-    "unknown",  # git could not answer
-]
+if TYPE_CHECKING:
+    Ancestry = Literal[
+        "same",  # the recorded head is HEAD (or both are unborn)
+        "descends",  # HEAD is a descendant of the recorded head
+        "rewound",  # HEAD is an ancestor of the recorded head
+        "rewritten",  # the recorded commit lives on under another id in HEAD's history
+        "forked",  # both have commits that the other lacks
+        "unrelated",  # no common ancestor
+        "missing",  # the recorded object is not in this repository
+        "unknown",  # git could not answer
+    ]
+else:
+    Ancestry = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +199,23 @@ class Relation:
     detail: str = ""
 
 
-Label = Literal["exact", "advanced", "diverged", "different_context"]
-Reason = Literal[
-    "",
-    "rewound",
-    "rewritten",
-    "forked",
-    "unrelated",
-    "missing",
-    "unknown",
-    "other branch",
-    "merged",
-    "detached",
-    "other ledger",
-]
+Label: TypeAlias = 'Literal["exact", "advanced", "diverged", "different_context"]'
+if TYPE_CHECKING:
+    Reason = Literal[
+        "",
+        "rewound",
+        "rewritten",
+        "forked",
+        "unrelated",
+        "missing",
+        "unknown",
+        "other branch",
+        "merged",
+        "detached",
+        "other ledger",
+    ]
+else:
+    Reason = str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +227,8 @@ class Divergence:
     relation: Relation | None = None
 
 
-Freshness = Literal["fresh", "aging", "stale", "invalid"]
-Authenticity = Literal["verified", "unknown signer", "bad", "unverifiable"]
+Freshness: TypeAlias = 'Literal["fresh", "aging", "stale", "invalid"]'
+Authenticity: TypeAlias = 'Literal["verified", "unknown signer", "bad", "unverifiable"]'
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 from gitledger.errors import BadData
 from gitledger.model import Oid
 from gitledger.redact import CleanBytes
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
 
-Kind = Literal["blob", "tree", "commit", "tag"]
+Kind: TypeAlias = 'Literal["blob", "tree", "commit", "tag"]'
 FILE = 0o100644
 FOLDER = 0o040000
 GITLINK = 0o160000

@@ -19,7 +19,6 @@ import re
 import select
 import subprocess
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from gitledger import gitcli, objects, packs, store
 from gitledger.errors import (
@@ -35,6 +34,7 @@ from gitledger.errors import (
 )
 from gitledger.model import Oid
 from gitledger.objects import Kind, Object
+from gitledger.typed import cast
 
 DEADLINE = 30.0
 """Seconds that one answer of git may take."""

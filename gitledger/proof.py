@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
 
 from gitledger import results
 from gitledger.model import Json, Oid, Record
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
 
-State = Literal["verified", "accepted", "UNVERIFIED", "failed", "open", "STALE", "overtaken"]
+State: TypeAlias = 'Literal["verified", "accepted", "UNVERIFIED", "failed", "open", "STALE", "overtaken"]'
 Stale: TypeAlias = Mapping[str, str]
 FRESH: Stale = MappingProxyType({})
 PROSE = (".adoc", ".markdown", ".md", ".org", ".rst")
@@ -138,7 +138,8 @@ def _standing(pieces: list[dict[str, Json]]) -> dict[str, Json] | None:
 
 
 # ── test results that were seen ──────────────────────────────────────────────────────────────
-class Candidate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Candidate:
     """A test result that a turn's tool printed: nobody has checked it, and it shows nothing until somebody does."""
 
     id: str

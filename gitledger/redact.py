@@ -10,11 +10,11 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TypeAlias
 
 from gitledger.errors import Unscanned
 from gitledger.model import Json
 from gitledger.patterns import pattern
+from gitledger.typed import TypeAlias
 
 __all__ = ["Clean", "CleanBytes", "bounded", "redact", "redact_json", "shortened", "within"]
 

@@ -6,14 +6,14 @@ No command makes a ring. Two machines can: each sets one half of it, and the mer
 from __future__ import annotations
 
 from collections import deque
-from typing import Literal, TypeAlias
 
 from gitledger import layout
 from gitledger.errors import NotAllowed
 from gitledger.model import Finding, Key
+from gitledger.typed import Literal, TypeAlias
 from gitledger.view import DEPENDS, View
 
-Way: TypeAlias = Literal["depends", "parent"]
+Way: TypeAlias = 'Literal["depends", "parent"]'
 _WAYS: tuple[Way, ...] = ("depends", "parent")
 WALKED = 200
 """How many tasks are looked at for a ring where a session waits for the answer."""

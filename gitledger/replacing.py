@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TypeAlias
 
 from gitledger import disguise
 from gitledger.secrets_rules import KEYWORDS, RULES, Rule
+from gitledger.typed import TypeAlias
 
 MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 """What stands in a secret's place."""

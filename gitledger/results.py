@@ -7,9 +7,9 @@ look at each line, so that the work is linear in what is given, and what is give
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from gitledger.model import Json
+from gitledger.values import dataclass
 
 READ = 1 << 18
 """Characters of an output that are read: its end, where results stand."""
@@ -25,7 +25,8 @@ _ESCAPES = r"\x1b\[[0-9;?]*[A-Za-z]"
 _DIGITS = "0123456789"
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Result:
     """What one tool counted; `unit` is what it counts, `tests`, or `packages` where it does not say more."""
 
     tool: str

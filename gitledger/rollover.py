@@ -6,17 +6,16 @@ every turn.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from gitledger import layout, sessions, tasks
 from gitledger.ledger import QUIET, Ledger
 from gitledger.model import Change, Draft, Json, Key, Position, Record
 from gitledger.schema import Rollover
 from gitledger.tasks import Hand
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
 from gitledger.view import View
 
-Word: TypeAlias = Literal["continue", "checkpoint", "fresh session", "emergency"]
+Word: TypeAlias = 'Literal["continue", "checkpoint", "fresh session", "emergency"]'
 ORDER: tuple[Word, ...] = ("continue", "checkpoint", "fresh session", "emergency")
 
 

@@ -1,20 +1,19 @@
 """The border: what comes from outside, as types, and how it is read.
 
-Two of them are read on the way into a session, so they cost nothing to import: the configuration is made of named
-tuples (a frozen, slotted dataclass takes a millisecond to define, a named tuple a quarter), and the generic
-client's payload is checked by hand. pydantic, a tenth of a second to load, is for change sets, for configuration files
-that are new, and for the JSON Schemas.
+Two of them are read on the way into a session, so they cost nothing to import: the configuration is made of values
+whose bounds only pydantic looks at, and the generic client's payload is checked by hand. pydantic, a tenth of a second
+to load, is for change sets, for configuration files that are new, and for the JSON Schemas.
 """
 
 from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from gitledger.bounds import Number, Text
 from gitledger.errors import BadData, Usage
 from gitledger.model import Finding, Json
+from gitledger.typed import TYPE_CHECKING, Annotated, Any, Literal
 from gitledger.values import dataclass
 
 if TYPE_CHECKING:
@@ -29,14 +28,16 @@ ITEMS_KEPT = 1_000
 
 
 # ── configuration ────────────────────────────────────────────────────────────────────────────
-class Capture(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Capture:
     """How much of what is said is journalled."""
 
     text: Literal["none", "bounded", "full"] = "bounded"
     limit: Annotated[int, Number(100, 200_000)] = 2_000
 
 
-class Briefing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Briefing:
     """How much a starting session is given; the least are what the briefing itself can keep (`render.briefing`)."""
 
     lines: Annotated[int, Number(16, 1_000)] = 60
@@ -44,7 +45,8 @@ class Briefing(NamedTuple):
     on_start: bool = True
 
 
-class Capsule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Capsule:
     """How many tokens a capsule may have, by the estimate; whether a prompt is given what has changed since the last.
 
     The least is what a capsule needs for what it never leaves out (`render.capsule`).
@@ -54,20 +56,23 @@ class Capsule(NamedTuple):
     on_prompt: bool = False
 
 
-class Freshness(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Freshness:
     """From which age on, in hours, a handover is no longer fresh, and when it is stale."""
 
     fresh_hours: Annotated[int, Number(1, 10_000)] = 12
     stale_hours: Annotated[int, Number(1, 10_000)] = 48
 
 
-class Session(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Session:
     """After how many silent minutes a session counts as gone."""
 
     idle_minutes: Annotated[int, Number(1, 100_000)] = 30
 
 
-class Rollover(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rollover:
     """At how many percent of a context a checkpoint, a fresh session, and the end of this one are advised."""
 
     checkpoint_percent: Annotated[int, Number(1, 100)] = 35
@@ -75,14 +80,16 @@ class Rollover(NamedTuple):
     emergency_percent: Annotated[int, Number(1, 100)] = 80
 
 
-class Signing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Signing:
     """This machine only: our own key (its path, "" for the usual place), or the user's git set-up."""
 
     mode: Literal["key", "git"] = "key"
     key: Annotated[str, Text(0, 4_096)] = ""
 
 
-class Remote(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Remote:
     """This machine only: where the ledger is backed up, "" for nowhere; how many seconds that may take in all.
 
     `push` has the ledger pushed behind each push of the user's own, where the git hook for that is installed.
@@ -93,26 +100,30 @@ class Remote(NamedTuple):
     deadline: Annotated[int, Number(1, 86_400)] = 120
 
 
-class Proposer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Proposer:
     """This machine only: the command that proposes, as a list of words, and how many seconds its attempts may take."""
 
     command: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ()
     deadline: Annotated[int, Number(1, 86_400)] = 600
 
 
-class Documenter(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Documenter:
     """This machine only: after how many turns of a session the proposer is asked behind a turn's end; 0 for never."""
 
     every_turns: Annotated[int, Number(0, 1_000)] = 0
 
 
-class Notify(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Notify:
     """This machine only: where reports are sent, as addresses of the apprise library."""
 
     urls: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ()
 
 
-class Memory(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Memory:
     """This machine only: the agents' memory files, what is read beside them for duplicates, and where copies go.
 
     A path that is not absolute lies in the work tree. `backup` is a folder, "" for none; `log` a file, "" for one
@@ -125,13 +136,15 @@ class Memory(NamedTuple):
     log: Annotated[str, Text(0, 4_096)] = ""
 
 
-class Secrets(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Secrets:
     """This machine only: a program that looks for secrets once more, after the built-in rules, before each commit."""
 
     scanner: Literal["none", "betterleaks"] = "none"
 
 
-class Config(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Config:
     """Everything that can be configured, with its defaults."""
 
     capture: Capture = Capture()
@@ -149,7 +162,7 @@ class Config(NamedTuple):
     secrets: Secrets = Secrets()
 
 
-SECTIONS: dict[str, Any] = {name: type(section) for name, section in Config()._asdict().items()}
+SECTIONS: dict[str, Any] = {name: type(getattr(Config(), name)) for name in Config.__match_args__}
 MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "documenter", "notify", "memory", "secrets"})
 """What can start a program, reach a network or change a file: never read from a ledger, which may be anybody's."""
 
@@ -447,7 +460,7 @@ def _memory_sets() -> TypeAdapter[MemorySet]:
 
 
 def _settings() -> TypeAdapter[Any]:
-    """A model of `Config`: named tuples say the keys and bounds once, and pydantic reads tables only into models."""
+    """A model of `Config`: they say the keys and bounds once, and pydantic reads tables only into models."""
     from typing import get_type_hints
 
     from pydantic import ConfigDict, TypeAdapter, create_model
@@ -456,7 +469,7 @@ def _settings() -> TypeAdapter[Any]:
     sections: dict[str, Any] = {}
     for name, section in SECTIONS.items():
         hints = get_type_hints(section, include_extras=True)
-        keys: dict[str, Any] = {key: (hint, section._field_defaults[key]) for key, hint in hints.items()}
+        keys: dict[str, Any] = {key: (hint, getattr(section(), key)) for key, hint in hints.items()}
         model = create_model(section.__name__, __config__=closed, __doc__=section.__doc__, **keys)
         sections[name] = (model, model())
     return TypeAdapter(create_model("Config", __config__=closed, __doc__=Config.__doc__, **sections))

@@ -11,12 +11,12 @@ import os
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 from gitledger import gitdir
 from gitledger.digests import sha256
 from gitledger.errors import BadData, BadSignature, CannotWrite, IOFailed, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.patterns import pattern
+from gitledger.typed import TYPE_CHECKING, Protocol
 from gitledger.values import dataclass
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ it, else everything but prose. What cannot be compared here does not stand.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from gitledger import objects, proof, worktree
 from gitledger.errors import LedgerError
 from gitledger.gitdir import GitDir
 from gitledger.model import UNBORN, Json, Oid, Position, Record
 from gitledger.objects import Get
+from gitledger.values import dataclass
 from gitledger.worktree import Look
 
 EXPLAINED = 5
@@ -34,7 +34,8 @@ def stale(gitdir: GitDir, get: Get, look: Look, task: Record) -> dict[str, str]:
     return {**_files(here, pieces), **_commits(here, pieces), **_runs(here, pieces)}
 
 
-class _Here(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Here:
     gitdir: GitDir
     get: Get
     look: Look

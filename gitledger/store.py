@@ -13,13 +13,13 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
 
 from gitledger import objects
 from gitledger.errors import BadData, IOFailed, LockHeld, MissingObject, StaleTip
 from gitledger.model import Oid
 from gitledger.objects import GITLINK, Commit, Edited, Kind, Object
 from gitledger.patterns import pattern
+from gitledger.typed import Protocol
 
 ATTEMPTS = 5
 """How often a driver puts objects again where a gc beside it takes the folders away."""

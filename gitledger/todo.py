@@ -5,13 +5,12 @@ Each way of closing is a field of its own, which nothing takes back: whatever tw
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from gitledger import proof
 from gitledger.model import Key, Record
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
 
-State: TypeAlias = Literal["open", "done", "moved", "dropped"]
+State: TypeAlias = 'Literal["open", "done", "moved", "dropped"]'
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 from gitledger import layout
 from gitledger.model import (
@@ -25,6 +24,7 @@ from gitledger.model import (
     Verdict,
 )
 from gitledger.patterns import pattern
+from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
 
 MINUTE = 60_000
@@ -185,7 +185,7 @@ class Candidate:
     stamp: Stamp
 
 
-Outcome = Literal["selected", "superseded", "rejected"]
+Outcome: TypeAlias = 'Literal["selected", "superseded", "rejected"]'
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,11 +163,16 @@ def _declared(cls: type, own: dict[str, Any]) -> Iterator[_Field]:
     for name, kind in cls.__annotations__.items():
         default = own.get(name, _NONE)
         said = default if isinstance(default, _Field) else _Field(default)
-        if said.default.__class__.__hash__ is None:
+        if not _is_hashed(said.default.__class__):
             raise TypeError(f"every {cls.__qualname__} would share its {name}; give it a default_factory")
         said.name, said.type = name, kind
         said.passing = kind.startswith("InitVar[")
         yield said
+
+
+def _is_hashed(cls: type) -> bool:
+    # without looking at it, which would have it written
+    return next(vars(base)["__hash__"] for base in cls.__mro__ if "__hash__" in vars(base)) is not None
 
 
 def _fields(cls: type) -> tuple[_Field, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 from gitledger import errors, objects
 from gitledger.fingerprint import GONE, Dirty, hash_files
@@ -17,6 +16,8 @@ from gitledger.gitcli import Answer, run
 from gitledger.gitdir import open_own
 from gitledger.model import DETACHED, UNBORN, Oid, Position, Relation
 from gitledger.patterns import pattern
+from gitledger.typed import TYPE_CHECKING
+from gitledger.values import dataclass
 
 if TYPE_CHECKING:
     from gitledger.gitdir import GitDir
@@ -68,7 +69,8 @@ def untracked(gitdir: GitDir, within: Sequence[str] = ()) -> list[str]:
     return [os.fsdecode(path) for path in _ask(gitdir, *shown).out.split(b"\0") if path]
 
 
-class Look(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Look:
     """Where a work tree stands, and the id of what each path that differs from HEAD holds, "" where it is gone.
 
     `differs` is None where that was not asked for, or cannot be told within bounds. `dirty` are the same paths as

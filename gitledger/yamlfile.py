@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple
 
 from gitledger.errors import BadConfig
 from gitledger.model import Json
+from gitledger.typed import Any
+from gitledger.values import dataclass
 
 DEEPEST = 20
 """Levels of tables and lists in a file; no setting has more than three."""
 
 
-class Document(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Document:
     """A file read: its text, its tables as plain values, the line (from 1) of each dotted key, and YAML's own root."""
 
     text: str

@@ -108,7 +108,7 @@ def test_the_newest_word_is_what_the_smallest_briefing_holds(book: Ledger, repo:
     hand_over(book)
     step(book, "No: ask Ada first")
     ledger = again(repo)
-    small = ledger.desk.config._replace(briefing=Briefing(16, 2_400))
+    small = replace(ledger.desk.config, briefing=Briefing(16, 2_400))
     ledger.desk = replace(ledger.desk, config=small)
     said = briefing.briefing(ledger)
     assert followed(said) == ["No: ask Ada first"]

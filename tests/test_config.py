@@ -11,7 +11,8 @@ import pytest
 
 from gitledger import config, yamlfile
 from gitledger.errors import BadConfig, CannotWrite, Missing
-from gitledger.schema import Config
+from gitledger.schema import Briefing, Config, Remote
+from gitledger.values import replace
 
 
 class Place:
@@ -119,7 +120,7 @@ def test_what_is_wrong_in_a_ledger_is_a_finding_and_the_rest_of_it_holds(place: 
     found, findings = place.load(
         briefing__lines="many", briefing__chars=2700, capture__text="all", new__key=1, freshness=[], session__x=1
     )
-    assert found == Config()._replace(briefing=Config().briefing._replace(chars=2700))
+    assert found == replace(Config(), briefing=replace(Config().briefing, chars=2700))
     where = {f.where.rpartition(": ")[2] for f in findings}
     assert where == {"briefing.lines", "capture.text", "new", "freshness", "session.x"}
 
@@ -131,7 +132,7 @@ def test_values_that_contradict_each_other_are_refused_in_files_and_dropped_from
     assert "freshness.fresh_hours exceeds freshness.stale_hours" in place.refused("freshness: {fresh_hours: 49}")
     place.clone.write_text("freshness: {stale_hours: 24}")
     found, findings = place.load(freshness__fresh_hours=36)
-    assert (found.freshness, len(findings)) == (Config().freshness._replace(stale_hours=24), 1)
+    assert (found.freshness, len(findings)) == (replace(Config().freshness, stale_hours=24), 1)
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────
@@ -182,7 +183,7 @@ def test_a_file_that_says_nothing_changes_nothing(place: Place, text: str):
 
 def test_a_file_may_say_dotted_keys_too(place: Place):
     place.clone.write_text("briefing.lines: 20\nbriefing: {chars: 2900}\n")
-    assert place.load()[0].briefing == (20, 2900, True)
+    assert place.load()[0].briefing == Briefing(20, 2900, True)
     assert "briefing.lines stands here again" in place.refused("briefing.lines: 20\nbriefing: {lines: 30}\n")
 
 
@@ -380,7 +381,7 @@ def test_what_was_set_is_what_is_loaded(place: Place):
     for dotted, text in [("remote.name", "origin"), ("remote.push", "on"), ("notify.urls", "tgram://a mailto://b")]:
         config.set_value(str(place.clone), dotted, text)
     found, _ = place.load()
-    assert (found.remote, found.notify.urls) == (("origin", True, 120), ("tgram://a", "mailto://b"))
+    assert (found.remote, found.notify.urls) == (Remote("origin", True, 120), ("tgram://a", "mailto://b"))
     assert place.clone.stat().st_mode & 0o777 == 0o600
     assert {p.name for p in place.clone.parent.iterdir()} == {"config.yaml", "config.cache"}
 

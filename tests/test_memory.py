@@ -31,6 +31,7 @@ from gitledger.errors import BadData, CannotWrite, LedgerError, Missing, NotAllo
 from gitledger.ledger import Ledger
 from gitledger.memory import Applied
 from gitledger.schema import BadChangeSet, Memory
+from gitledger.values import replace
 from tests.ledgers import again, begin
 from tests.sealed import Repo
 
@@ -41,7 +42,7 @@ def configured(ledger: Ledger, **keys: Any) -> Ledger:
     """The same ledger under another configuration of memory files."""
     import dataclasses
 
-    config = ledger.desk.config._replace(memory=Memory(**keys))
+    config = replace(ledger.desk.config, memory=Memory(**keys))
     return Ledger(dataclasses.replace(ledger.desk, config=config), ledger.gitdir)
 
 

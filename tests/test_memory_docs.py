@@ -36,7 +36,7 @@ def test_the_transcript_is_what_the_program_says(tmp_path: Path, monkeypatch: py
 def test_every_kind_and_every_key_is_explained() -> None:
     for kind in get_args(memoryset.Kind):
         assert f"`{kind}`" in PAGE
-    for name in Memory._fields:
+    for name in Memory.__match_args__:
         assert f"`memory.{name}`" in PAGE
     assert f"{memoryfile.BIGGEST >> 10} KiB" in PAGE
     assert blocks(PAGE)

@@ -28,7 +28,7 @@ def pair(tmp_path: Path) -> Fleet:
 
 
 def switched(ledger: Ledger, name: str = "betterleaks") -> None:
-    config = ledger.desk.config._replace(secrets=schema.Secrets(name))  # type: ignore[arg-type]
+    config = replace(ledger.desk.config, secrets=schema.Secrets(name))  # type: ignore[arg-type]
     ledger.desk = replace(ledger.desk, config=config)
 
 

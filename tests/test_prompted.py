@@ -13,6 +13,7 @@ from gitledger.clients import events
 from gitledger.ledger import Ledger
 from gitledger.render.capsule import BEGIN, CHARS, END
 from gitledger.schema import Config, GenericPayload
+from gitledger.values import replace
 from tests.ledgers import again, begin, do
 from tests.process.program import gitledger
 from tests.sealed import Repo
@@ -101,7 +102,7 @@ def test_whoever_writes_a_summary_is_handed_pointer_and_capsule(asked: Ledger) -
 
 
 def test_the_marks_of_many_sessions_are_bounded_and_private(asked: Ledger) -> None:
-    prompted.flag(asked.desk.home.state, Config()._replace(capsule=asked.desk.config.capsule))
+    prompted.flag(asked.desk.home.state, replace(Config(), capsule=asked.desk.config.capsule))
     for n in range(prompted.KEPT + 10):
         prompted._write(prompted._path(asked.desk.home.state, "main", f"S-{n:012x}"), "task~01234567")
     folder = Path(asked.desk.home.state, "prompted-main")

@@ -564,7 +564,7 @@ def test_a_rule_set_that_fails_writes_nothing_and_says_so(repo: Repo, monkeypatc
 
 def scanning(repo: Repo) -> Ledger:
     book = again(repo)
-    book.desk = replace(book.desk, config=book.desk.config._replace(secrets=schema.Secrets("betterleaks")))
+    book.desk = replace(book.desk, config=replace(book.desk.config, secrets=schema.Secrets("betterleaks")))
     return book
 
 

@@ -7,9 +7,9 @@ their events do in `events`, and how an event is made of what was said in `gener
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
 
 from gitledger import frame
+from gitledger.typed import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

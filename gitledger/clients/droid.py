@@ -9,6 +9,7 @@ from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
+from gitledger.values import replace
 
 NAME = "droid"
 CAN_REFUSE = True
@@ -26,7 +27,7 @@ def translate(event: str, payload: bytes) -> tuple[GenericPayload, list[Finding]
 def _result(value: dict[str, Json]) -> shape.Result:
     result = shape.plain(value)
     status, output = shape.found(_EXITED, result.output)
-    return result._replace(output=output, exit=result.exit if status is None else status)
+    return replace(result, output=output, exit=result.exit if status is None else status)
 
 
 def answer(event: str, text: str) -> Answer:

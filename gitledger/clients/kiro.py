@@ -7,6 +7,7 @@ from gitledger.clients import answers, shape
 from gitledger.clients.answers import Answer
 from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
+from gitledger.values import replace
 
 NAME = "kiro"
 CAN_REFUSE = True
@@ -27,7 +28,7 @@ def _result(value: dict[str, Json]) -> shape.Result:
     listed = given.get("result") if isinstance(given, dict) else None
     if isinstance(listed, list):
         texts = [one for one in listed if isinstance(one, str)]
-        return result._replace(output="\n".join(texts) or result.output)
+        return replace(result, output="\n".join(texts) or result.output)
     return result
 
 

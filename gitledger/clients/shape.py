@@ -12,11 +12,11 @@ import re
 import shlex
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from gitledger import gitdir, schema
 from gitledger.model import Finding, Json
 from gitledger.schema import GenericPayload
+from gitledger.values import dataclass
 
 SHELLS = frozenset(("bash", "exec_command", "execute", "execute_bash", "powershell", "run_shell_command", "shell"))
 """Tools that run a command, in lower case."""
@@ -32,7 +32,8 @@ _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", 
 _STATUS = ("exit_code", "exitCode", "exit")
 
 
-class Result(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Result:
     """What a tool gave: its output, the exit status where it is told, and whether it failed."""
 
     output: str = ""

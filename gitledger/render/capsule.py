@@ -7,7 +7,6 @@ time what has changed since. What gives way is named with how much it was and wi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 from gitledger.digests import sha256
 from gitledger.model import UNBORN
@@ -18,6 +17,7 @@ from gitledger.render.facts import WITHHELD, Briefing, dirtiness
 from gitledger.render.fitting import Part, Plan, give_way, led
 from gitledger.render.text import line, quoted, visible
 from gitledger.render.tokens import estimate
+from gitledger.typed import TypeAlias
 from gitledger.values import dataclass, replace
 
 Mark: TypeAlias = Mapping[str, str]

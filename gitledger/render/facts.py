@@ -6,8 +6,6 @@ text that is None is there and withheld, because its writer is not trusted here.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gitledger.model import Finding, Position, Verdict
 from gitledger.proof import Criterion
 from gitledger.render.text import line
@@ -83,7 +81,8 @@ class Checkpoint:
     age: str
 
 
-class Finished(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finished:
     """The task that was finished here last; `unproven` is why it was accepted without proof, "" where it was proved."""
 
     name: str

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
 
 from gitledger import layout
 from gitledger.model import DETACHED, Json, Key
 from gitledger.patterns import pattern
 from gitledger.render.text import block, inline, line, visible
+from gitledger.typed import TypeAlias
 
 LIMIT = 1 << 20
 """No file above this many bytes is ever written."""

@@ -388,6 +388,18 @@ def test_a_briefing_imports_neither_pygit2_nor_pydantic_nor_yaml(started: Repo) 
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_session_s_start_loads_nothing_that_it_could_do_without(started: Repo) -> None:
+    script = (
+        "import os, sys; before, costly = set(sys.modules), set(sys.argv[1:])\n"
+        "from gitledger.__main__ import main; sys.argv[1:] = ['briefing']\n"
+        "os._exit = lambda status: print(status, *sorted(costly & set(sys.modules) - before)) or sys.exit()\n"
+        "main()"
+    )
+    words = [sys.executable, "-c", script, "_hashlib", "base64", "click", "dataclasses", "shutil", "tempfile", "typing"]
+    done = subprocess.run(words, cwd=started.path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
+
+
 def test_a_plain_sync_says_the_same_without_click(started: Repo) -> None:
     script = (
         "import os, sys; from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
