@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from gitledger.mint import Mint
 from gitledger.model import Draft, Key
 from gitledger.tasks import Hand
 from gitledger.view import View
-from tests.sealed import Repo, first_repo, keep, sealed_environment, template
+from tests.sealed import Files, Repo, first_repo, sealed_environment, template
 
 START = 1_790_000_000_000
 """Milliseconds since 1970 at which every test's clock begins."""
@@ -56,8 +55,9 @@ def begin(
     if name == "main" and _untouched(repo, first):
         begun = _template()
         Unused.home = ""
-        shutil.copytree(begun.repo.path / ".git", repo.path / ".git", dirs_exist_ok=True, ignore=_of_the_tree)
-        shutil.copytree(begun.data, _data())
+        begun.git.put(repo.path / ".git")
+        _data().mkdir(mode=0o700, parents=True)
+        begun.data.put(_data())
         first.now = begun.now
     else:
         discover.init(str(repo.path), name, "Test project", mint=mint(first))
@@ -72,28 +72,29 @@ class Unused:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A repository with a ledger, to be copied: its key's folder, and what its clock said in the end."""
+    """What a ledger adds to a repository's git folder; its key's folder, and what its clock said in the end."""
 
-    repo: Repo
-    data: Path
+    git: Files
+    data: Files
     now: int
 
 
 @functools.cache
 def _template() -> _Begun:
-    folder = keep(tempfile.TemporaryDirectory(prefix="gitledger-ledger-"))
-    repo, clock = first_repo(folder / "repo"), Clock()
-    environ = sealed_environment(folder / "home", os.environ)
-    discover.init(str(repo.path), "main", "Test project", mint=mint(clock), environ=environ)
-    return _Begun(repo, Path(environ["XDG_DATA_HOME"]) / "gitledger", clock.now)
+    with tempfile.TemporaryDirectory(prefix="gitledger-ledger-") as name:
+        folder = Path(name)
+        repo, clock = first_repo(folder / "repo"), Clock()
+        before = Files.of(repo.path / ".git").all
+        environ = sealed_environment(folder / "home", os.environ)
+        discover.init(str(repo.path), "main", "Test project", mint=mint(clock), environ=environ)
+        after = Files.of(repo.path / ".git").all
+        added = {name: file for name, file in after.items() if file != before.get(name)}
+        assert "index" not in added
+        return _Begun(Files(added), Files.of(Path(environ["XDG_DATA_HOME"]) / "gitledger"), clock.now)
 
 
 def _data() -> Path:
     return Path(os.environ["XDG_DATA_HOME"]) / "gitledger"
-
-
-def _of_the_tree(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name in ("index", "config", "HEAD", "hooks")]
 
 
 def _untouched(repo: Repo, clock: Clock) -> bool:
@@ -102,15 +103,15 @@ def _untouched(repo: Repo, clock: Clock) -> bool:
         return False
     if any(name.startswith("GITLEDGER_") for name in os.environ) or any(Path(Unused.home).iterdir()):
         return False
-    first, folder = template("first").path, repo.path / ".git"
-    same = ("config", "HEAD", "refs/heads/main")
+    first, folder = template("first").files.all, repo.path / ".git"
+    there = sorted(name.removeprefix(".git/") for name in first if name.count("/") == 1)
+    same = ("README.md", ".git/config", ".git/HEAD", ".git/refs/heads/main")
     return (
         folder.is_dir()
         and sorted(os.listdir(repo.path)) == [".git", "README.md"]
-        and sorted(os.listdir(folder)) == sorted(os.listdir(first / ".git"))
+        and sorted(os.listdir(folder)) == there
         and os.listdir(folder / "refs/heads") == ["main"]
-        and all((folder / name).read_bytes() == (first / ".git" / name).read_bytes() for name in same)
-        and (repo.path / "README.md").read_bytes() == (first / "README.md").read_bytes()
+        and all((repo.path / name).read_bytes() == first[name][1] for name in same)
     )
 
 

@@ -8,8 +8,9 @@ fixed, increasing dates, so that the same steps give the same commit ids everywh
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
-import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -139,7 +140,7 @@ def new_repo(path: Path, *options: Sequence[str] | str) -> Repo:
     """An empty repository on branch `main` with a local identity; `options` go to `git init`."""
     path.mkdir(parents=True, exist_ok=True)
     if not options and _git_is_as_it_comes() and not (path / ".git").exists():
-        return copy(template(), path)
+        return template().put(path)
     return _init(path, *options)
 
 
@@ -151,13 +152,11 @@ def _init(path: Path, *options: Sequence[str] | str) -> Repo:
 
 def first_repo(path: Path) -> Repo:
     """A new repository with one commit, `first`."""
-    if not _git_is_as_it_comes():
-        repo = new_repo(path)
-        repo.commit("first", {"README.md": "# first\n"})
-        return repo
-    repo = copy(template("first"), path)
-    repo.git("update-index", "-q", "--refresh")  # a copied file has another inode and time than the index says
-    repo._clock[0] -= STEP
+    if _git_is_as_it_comes():
+        path.mkdir(parents=True, exist_ok=True)
+        return template("first").put(path)
+    repo = new_repo(path)
+    repo.commit("first", {"README.md": "# first\n"})
     return repo
 
 
@@ -171,24 +170,79 @@ def _git_is_as_it_comes() -> bool:
     )
 
 
-def copy(repo: Repo, path: Path) -> Repo:
-    """A copy of a repository, with a clock that goes on as the first one's would."""
-    path.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode
-    shutil.copytree(repo.path, path, symlinks=True, dirs_exist_ok=True)
-    path.chmod(mode)
-    return Repo(path, [repo._clock[0]])
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Folders (None) and files with their modes, by the name that each has in the folder they were taken from."""
+
+    all: Mapping[str, tuple[int, bytes | None]]
+
+    @classmethod
+    def of(cls, folder: Path) -> Files:
+        """All that lies in a folder, which holds no link."""
+        found: dict[str, tuple[int, bytes | None]] = {}
+        for path in sorted(folder.rglob("*")):
+            content = None if path.is_dir() else path.read_bytes()
+            found[str(path.relative_to(folder))] = (path.stat().st_mode & 0o777, content)
+        return cls(found)
+
+    def put(self, folder: Path) -> None:
+        """Write them into a folder that is there; a file that is there already is written anew."""
+        top = str(folder)
+        for name, (mode, content) in self.all.items():
+            path = os.path.join(top, name)
+            if content is None:
+                try:
+                    os.mkdir(path, mode)
+                except FileExistsError:
+                    pass  # a repository that a ledger is put into has some of its folders
+                continue
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            try:
+                os.write(fd, content)
+            finally:
+                os.close(fd)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A repository to be put anywhere, as often as it is wanted; its clock goes on from `now`."""
+
+    files: Files
+    now: int
+
+    def put(self, path: Path) -> Repo:
+        """The repository at `path`, a folder that is there."""
+        self.files.put(path)
+        readme = path / "README.md"
+        if readme.exists():
+            os.utime(readme, (WRITTEN, WRITTEN))
+            index = path / ".git/index"
+            index.write_bytes(_index(index.read_bytes(), readme.stat()))
+        return Repo(path, [self.now])
+
+
+WRITTEN = 1_700_000_000
+"""When the file of a repository's first commit was written: long before its index, which git reads it anew for else."""
+
+
+def _index(data: bytes, at: os.stat_result) -> bytes:
+    """An index of one file, whose times and place are those of the file as it lies now."""
+    times = (n for both in (at.st_ctime_ns, at.st_mtime_ns) for n in divmod(both, 1_000_000_000))
+    numbers = (*times, at.st_dev, at.st_ino, 0o100644, at.st_uid, at.st_gid, at.st_size)
+    data = data[:12] + struct.pack("!10I", *(n & 0xFFFFFFFF for n in numbers)) + data[52:-20]
+    return data + hashlib.sha1(data, usedforsecurity=False).digest()
 
 
 @functools.cache
-def template(commit: str = "") -> Repo:
+def template(commit: str = "") -> Template:
     """A repository to be copied, made once: empty, or with one commit."""
-    folder = keep(tempfile.TemporaryDirectory(prefix="gitledger-template-")) / "repo"
-    folder.mkdir()
-    repo = _init(folder)
-    if commit:
-        repo.commit(commit, {"README.md": f"# {commit}\n"})
-    return repo
+    with tempfile.TemporaryDirectory(prefix="gitledger-template-") as folder:
+        repo = _init(Path(folder))
+        if commit:
+            repo.commit(commit, {"README.md": f"# {commit}\n"})
+        for sample in sorted(repo.path.glob(".git/hooks/*.sample"))[1:]:
+            sample.unlink()  # one shows that there may be some
+        return Template(Files.of(repo.path), repo._clock[0])
 
 
 def keep(folder: tempfile.TemporaryDirectory[str]) -> Path:

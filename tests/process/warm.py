@@ -140,7 +140,7 @@ def at_home() -> None:
     from pygit2.enums import ConfigLevel
 
     for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
-        pygit2.settings.search_path[level] = None
+        pygit2.settings.search_path[level] = None  # type: ignore[assignment]  # asks again
 
 
 def main() -> NoReturn:
