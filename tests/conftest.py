@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from tests import ledgers
 from tests.sealed import LONG, Repo, first_repo, sealed_environment
@@ -29,8 +31,12 @@ if not LONG and os.path.isdir(MEMORY):
         tempfile.tempdir = MEMORY
 
 # The same examples in every run and no clock: a failure that comes and goes tells nobody anything.
-hypothesis.settings.register_profile("sealed", derandomize=True, database=None, deadline=None)
+hypothesis.settings.register_profile(
+    "sealed", derandomize=True, database=None, deadline=None, max_examples=100 if LONG else 40
+)
 hypothesis.settings.load_profile("sealed")
+# It would draw from the constants of whichever modules are loaded by then, and so of the tests that ran before.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,6 +50,13 @@ def _sealed_libgit2(tmp_path_factory: pytest.TempPathFactory) -> None:
     nowhere = tmp_path_factory.mktemp("no-config")
     for level in (ConfigLevel.PROGRAMDATA, ConfigLevel.SYSTEM, ConfigLevel.XDG, ConfigLevel.GLOBAL):
         pygit2.settings.search_path[level] = str(nowhere)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: Python need not look through all of it for rings, again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)  # as the program has it
 
 
 _homes = itertools.count()

@@ -57,7 +57,7 @@ def graphs(draw: st.DrawFn) -> tuple[Graph, list[Oid]]:
     return graph, made
 
 
-@settings(max_examples=200 if LONG else 60, deadline=None, derandomize=True)
+@settings(max_examples=200 if LONG else 30, deadline=None, derandomize=True)
 @given(graphs(), st.data())
 def test_it_is_what_one_reaches_and_the_other_does_not(made: tuple[Graph, list[Oid]], data: st.DataObject) -> None:
     graph, commits = made

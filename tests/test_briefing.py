@@ -418,7 +418,7 @@ ANY_FACTS = st.builds(
 )
 
 
-@settings(max_examples=150 if LONG else 60, deadline=None)
+@settings(max_examples=150 if LONG else 30, deadline=None)
 @given(ANY_FACTS, st.integers(LEAST_LINES, 80), st.integers(LEAST_CHARS, 12_000))
 def test_both_budgets_hold_for_every_input(facts, lines, chars):
     text = within(facts, lines, chars)
@@ -435,7 +435,7 @@ def test_both_budgets_hold_for_every_input(facts, lines, chars):
     assert status(facts).encode()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50 if LONG else 20, deadline=None)
 @given(ANY_FACTS, st.integers(-5, LEAST_LINES), st.integers(-5, LEAST_CHARS))
 def test_a_budget_below_the_least_is_taken_for_the_least(facts, lines, chars):
     assert briefing(facts, lines, chars) == within(facts, LEAST_LINES, LEAST_CHARS)

@@ -15,7 +15,7 @@ from gitledger.ledger import Ledger, Pointer
 from gitledger.model import Key
 from gitledger.schema import BadChangeSet
 from tests.ledgers import again, begin, do
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 
 
 def at_work(repo: Repo) -> tuple[Ledger, Key]:
@@ -362,7 +362,7 @@ OPS = st.sampled_from(
 UPDATES: st.SearchStrategy[dict[str, Any]] = st.builds(dict, st.fixed_dictionaries({"op": OPS}, optional=FIELDS))
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])  # nothing changes it
+@settings(max_examples=60 if LONG else 20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(updates=st.lists(UPDATES, max_size=4), last=st.sampled_from(["form", "digest", "task"]))
 def test_whatever_is_refused_leaves_every_file_byte_for_byte(
     repo: Repo, updates: list[dict[str, Any]], last: str

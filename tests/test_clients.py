@@ -24,10 +24,10 @@ from gitledger.ledger import Ledger
 from gitledger.schema import CommandRun, GenericPayload
 from tests.ledgers import again, begin
 from tests.process.program import gitledger, works
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 from tests.test_fuzz import JSON, PAYLOADS, taken
 
-FUZZ = settings(max_examples=60)
+FUZZ = settings(max_examples=60 if LONG else 25)
 REAL = Path(__file__).parent / "data" / "payloads"
 
 # ── what is said ─────────────────────────────────────────────────────────────────────────────

@@ -24,9 +24,9 @@ from gitledger.render import tree
 from gitledger.schema import Config, read_change_set, read_settings
 from gitledger.view import View, read_manifest
 from tests.process.program import gitledger
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 
-FUZZ = settings(max_examples=60)
+FUZZ = settings(max_examples=100 if LONG else 25)
 
 ID, AT = "01a22d27-78fc-7c7c-85de-0039977620c9", "2026-11-30T15:51:31.324Z"
 DEEP = 10_000

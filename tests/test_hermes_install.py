@@ -26,7 +26,7 @@ from gitledger.install import Place
 from gitledger.ledger import Ledger
 from gitledger.wiring import BY_NAME
 from tests.ledgers import begin
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 from tests.test_hermes import ledger
 from tests.test_hostile_commands import run
 from tests.test_install import tree
@@ -155,7 +155,7 @@ WORDS = st.text("abcxyz", min_size=1, max_size=6)
 
 
 @given(st.lists(WORDS, max_size=4, unique=True), st.booleans(), st.dictionaries(WORDS, WORDS, max_size=3))
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG else 25)
 def test_an_item_goes_into_a_list_of_any_form_and_out_again(names: list[str], flow: bool, more: dict[str, str]) -> None:
     text = yaml.safe_dump({"plugins": {"enabled": names, **more}, "z": 1}, default_flow_style=flow, sort_keys=False)
     document = yamlfile.parse("config.yaml", text.encode())

@@ -20,7 +20,7 @@ from gitledger.errors import BadData, CannotWrite
 from gitledger.install import Place
 from gitledger.wiring import BY_NAME, CLIENTS, Client, Scope
 from tests.ledgers import begin
-from tests.sealed import Repo
+from tests.sealed import LONG, Repo
 from tests.test_hostile_commands import run
 from tests.test_splice import written
 
@@ -102,7 +102,7 @@ def test_settings_come_out_byte_for_byte(repo: Repo, client: Client) -> None:
 
 
 @given(written(comments=True), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=60 if LONG else 25)
 def test_settings_of_any_form_come_out_byte_for_byte(case: tuple[str, Any], bom: bool) -> None:
     text = ("\ufeff" if bom else "") + case[0]
     client = BY_NAME["gemini"]

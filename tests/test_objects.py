@@ -76,7 +76,7 @@ def model_edit(files: dict[str, bytes], changes: dict[str, bytes | None]) -> dic
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @given(steps=st.lists(CHANGES, min_size=1, max_size=5))
-@settings(max_examples=150 if LONG else 75, deadline=None)
+@settings(max_examples=150 if LONG else 40, deadline=None)
 def test_edits_agree_with_a_dict_of_paths(algorithm: str, steps: list[dict[str, bytes | None]]) -> None:
     shelf = Shelf()
     tree: Oid | None = None
@@ -95,7 +95,7 @@ def test_edits_agree_with_a_dict_of_paths(algorithm: str, steps: list[dict[str, 
 
 
 @given(files=st.dictionaries(PATHS, st.binary(max_size=20), max_size=12))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 if LONG else 10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_trees_have_the_ids_that_git_gives_them(
     tmp_path_factory: pytest.TempPathFactory, algorithm: str, files: dict[str, bytes]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.sealed import Repo, new_repo, sealed_environment
 
@@ -38,6 +44,38 @@ def test_libgit2_sees_no_configuration_of_the_person_either(home: Path, repo: Re
     (home / ".gitconfig").write_text("[user]\n\tname = Somebody Else\n")
     repo.git("config", "--unset", "user.name")
     assert "user.name" not in pygit2.Repository(str(repo.path)).config
+
+
+def test_a_repository_that_is_put_somewhere_is_as_git_left_it(repo: Repo, home: Path) -> None:
+    index = repo.path / ".git/index"
+    before = index.read_bytes()
+    assert repo.git("diff-files") == ""  # which believes what the index says of a file, and does not look into it
+    assert repo.git("status", "--porcelain") == ""
+    assert index.read_bytes() == before
+    assert repo.git("log", "--format=%s") == "first"
+    repo.git("fsck", "--strict")
+    repo.write({"README.md": "# other\n"})
+    assert repo.git("status", "--porcelain") == " M README.md"
+
+
+def test_random_examples_are_the_same_whatever_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn() -> list[tuple[str, int]]:
+        seen: list[tuple[str, int]] = []
+
+        @given(st.text(), st.integers())
+        @settings(max_examples=100)
+        def look(text: str, number: int) -> None:
+            seen.append((text, number))
+
+        look()
+        return seen
+
+    before = drawn()
+    more = ModuleType("more")
+    more.__file__ = str(tmp_path / "more.py")
+    Path(more.__file__).write_text('"""More."""\nTEXTS = ["one of ours", "another"]\nNUMBERS = [123456, 7654321]\n')
+    monkeypatch.setitem(sys.modules, "more", more)
+    assert drawn() == before
 
 
 def test_the_same_steps_give_the_same_commits(tmp_path: Path) -> None:

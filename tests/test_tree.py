@@ -227,7 +227,7 @@ def differing(a: Tree, b: Tree) -> list[tuple[str, bytes | None, bytes | None]]:
     return [(path, a.get(path), b.get(path)) for path in sorted(a.keys() | b.keys()) if a.get(path) != b.get(path)]
 
 
-@settings(max_examples=300 if LONG else 60, deadline=None)
+@settings(max_examples=300 if LONG else 30, deadline=None)
 @given(worked())
 def test_in_pieces_or_at_once_and_on_both_machines_the_tree_is_the_same(clones):
     one, other = clones
@@ -238,7 +238,7 @@ def test_in_pieces_or_at_once_and_on_both_machines_the_tree_is_the_same(clones):
 
 
 @pytest.mark.parametrize("whole", [0, 2, 4])
-@settings(max_examples=100 if LONG else 25, deadline=None)
+@settings(max_examples=100 if LONG else 12, deadline=None)
 @given(data=st.data())
 def test_so_it_is_where_shards_are_divided_on_either_side_or_in_between(whole: int, data: st.DataObject):
     with pytest.MonkeyPatch.context() as patch:
@@ -251,7 +251,7 @@ def test_so_it_is_where_shards_are_divided_on_either_side_or_in_between(whole: i
         every_link_leads_somewhere(one.files)
 
 
-@settings(max_examples=100 if LONG else 50, deadline=None)
+@settings(max_examples=100 if LONG else 25, deadline=None)
 @given(worked())
 def test_every_link_of_every_document_leads_to_a_file_that_is_there(clones):
     every_link_leads_somewhere(clones[0].files)
