@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 
-from gitledger import __version__, gitdir, schema, yamlfile
+from gitledger import __version__, gitdir, schema
 from gitledger.digests import sha256
 from gitledger.errors import BadConfig, CannotWrite, Missing, TryAgain
 from gitledger.model import Finding, Json
@@ -137,6 +137,8 @@ def _from_ledger(policy: dict[str, Json]) -> tuple[dict[str, Json], list[Finding
 
 
 def _from_file(path: str, data: bytes) -> dict[str, Json]:
+    from gitledger import yamlfile  # most have no configuration, and what it says is remembered
+
     document = yamlfile.parse(path, data)
     values = _flattened(document.values)
     faults = []
@@ -285,6 +287,8 @@ def set_value(path: str, dotted: str, text: str, *, users: bool = False) -> None
     BadConfig for a key or value that does not fit, and for a file written in a way that cannot be edited safely: it is
     then for a person to edit.
     """
+    from gitledger import yamlfile
+
     value = typed(dotted, text)
     path = os.path.realpath(path) if users else path
     before = _read(path)

@@ -7,15 +7,18 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from gitledger import config, genesis, gitdir, identity, layout, objects, schema, signing
+from gitledger import config, gitdir, identity, layout, objects, schema, signing, transaction
 from gitledger.clients import READERS
 from gitledger.errors import BadConfig, LedgerError, NoLedger, NotARepository
 from gitledger.ledger import Ledger
 from gitledger.mint import Mint
 from gitledger.store import Store
 from gitledger.transaction import Desk, Home
-from gitledger.typed import Literal, TypeAlias
+from gitledger.typed import TYPE_CHECKING, Literal, TypeAlias
 from gitledger.values import replace
+
+if TYPE_CHECKING:
+    from gitledger import genesis
 
 Driver: TypeAlias = 'Literal["plumbing", "pygit2"]'
 DRIVERS: tuple[Driver, ...] = ("plumbing", "pygit2")
@@ -36,6 +39,8 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
     """
     found = gitdir.find(os.fspath(path))
     if found is None:
+        from gitledger import genesis
+
         where = genesis.shown(os.fspath(path))
         raise NotARepository(f"{where} is in no git repository; go into one, or make one with: git init")
     wanted = ledger or environ.get("GITLEDGER_LEDGER")
@@ -51,7 +56,7 @@ def open(  # noqa: A001 (the library's own word: gitledger.open)
         raise BadConfig(f"{gitdir.state(found.common)}/writer.json is gone; restore it from a backup of this clone")
     store = open_store(found, name, driver)
     policy, faults = config.load(ledger_policy(store), found.common, environ)
-    writer = genesis.writer(me.id, *signers(found, me, name, policy, environ))
+    writer = transaction.writer(me.id, *signers(found, me, name, policy, environ))
     desk = Desk(store, Home(gitdir.state(found.common), name), writer, mint or Mint(), READERS, policy)
     opened = Ledger(desk, found)
     opened.faults = tuple(faults)
@@ -112,7 +117,7 @@ def init(
     for `deadline` seconds at most or as long as the configuration says, unless `ask` is false; then what git fetched of
     it before is all that is looked at.
     """
-    from gitledger import adopt, verify  # nobody else pays for them
+    from gitledger import adopt, genesis, verify  # nobody else pays for them
     from gitledger import remote as remotes
 
     found = genesis.check(gitdir.find(path), path, name)
@@ -130,7 +135,7 @@ def init(
         chosen = chosen or adopt.which(found, "", policy.remote.name)
         if chosen and ask:
             line = remotes.Line(found, chosen, name, time.monotonic() + (deadline or policy.remote.deadline), heard)
-        hand = genesis.writer("new", signing.KeySigner(signing.default_key(environ)))
+        hand = transaction.writer("new", signing.KeySigner(signing.default_key(environ)))
         desk = Desk(store, home, hand, mint or Mint(), READERS, policy)
         checks = verify.Ways(reopen=partial(open_store, found, name), progress=progress)
         elsewhere = adopt.look(desk, found, line, chosen, expect, checks)

@@ -33,7 +33,7 @@ from gitledger.model import Change, Draft, Oid, Record
 from gitledger.redact import redact
 from gitledger.signing import Signer
 from gitledger.store import Store
-from gitledger.transaction import Desk, Home, Plan, Writer
+from gitledger.transaction import Desk, Home, Plan
 from gitledger.values import dataclass, replace
 from gitledger.view import View
 
@@ -120,11 +120,6 @@ def writer_id(gitdir: GitDir) -> str | None:
     """This clone's writer id, or None where it has none yet; raise BadConfig for a damaged file."""
     mine = identity.load(gitdir.common)
     return mine.id if mine else None
-
-
-def writer(id_: str, key: Signer, *spare: Signer) -> Writer:
-    """The writer of an id; its principal is an address that can belong to nobody else."""
-    return Writer(id_, f"{id_}@gitledger.invalid", key, spare)
 
 
 # ── first contact ────────────────────────────────────────────────────────────────────────────
@@ -222,7 +217,7 @@ def begin(
             wal.create(home.wal)
             program.remember(gitdir.common)
             settle()
-            desk = Desk(ledger_store, home, writer(mine.id, key or [*keys, new][0]), mint)
+            desk = Desk(ledger_store, home, transaction.writer(mine.id, key or [*keys, new][0]), mint)
             if found:
                 ledger_store.swap(found.tip, None, f"gitledger: taken over from {found.where}")
             return _join(desk, base, first, found) if base and first else _genesis(desk, name, title)

@@ -9,28 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gitledger import (
-    derive,
     gitdir,
     ingest,
     layout,
     lock,
     objects,
-    sessions,
     standing,
     tasks,
     transaction,
     wal,
     worktree,
 )
-from gitledger.derive import Facts, Told
 from gitledger.errors import BadData, Blocked, CannotWrite, IOFailed, LedgerError, LockHeld, Missing, NoLedger, TryAgain
 from gitledger.gitdir import GitDir
 from gitledger.model import UNBORN, Draft, Event, Finding, Json, Key, Oid, Position, Record
 from gitledger.tasks import Hand
 from gitledger.transaction import Desk, Plan, Written
-from gitledger.typed import TypeVar
+from gitledger.typed import TYPE_CHECKING, TypeVar
 from gitledger.values import dataclass, replace
 from gitledger.view import View
+
+if TYPE_CHECKING:
+    from gitledger.derive import Facts, Told  # as `sessions` is, loaded by who writes: a briefing and a capsule read
 
 T = TypeVar("T")
 
@@ -123,6 +123,8 @@ class Ledger:
 
     def facts(self, view: View, place: GitDir | None = None) -> Facts:
         """The position and what git says happened since the newest checkpoint of this work tree, or that at `place`."""
+        from gitledger.derive import Facts
+
         look = self.look(place)
         here = look.position
         before = view.record(layout.worktree_key(self.desk.writer.id, here.worktree))
@@ -154,6 +156,8 @@ class Ledger:
 
         `build` runs under the clone's lock, so that two processes never hand out the same number.
         """
+        from gitledger import sessions
+
         with lock.held(self.desk.home.lock, deadline=self.desk.wait):
             view = self.view()
             hand = self.hand()
@@ -170,6 +174,8 @@ class Ledger:
         return self.make(lambda view: self._checkpoint(view, reason, session, told))
 
     def _checkpoint(self, view: View, reason: str, session: Key | None, told: Told | None = None) -> Plan:
+        from gitledger import derive, sessions
+
         hand = self.hand(session)
         hand = replace(hand, session=session or sessions.current(view, hand))
         facts = self.facts(view)
@@ -199,6 +205,7 @@ class Ledger:
 
     def write_handover(self, reason: str = "written", told: Told | None = None) -> Pointer:
         """A checkpoint and a handover in one commit; the session goes on. Raise Blocked, nothing changed, otherwise."""
+        from gitledger import derive, sessions
 
         def build(view: View) -> Plan:
             hand = self.hand()
@@ -218,6 +225,9 @@ class Ledger:
 
     def start_session(self, client: str, client_session: str, source: str = "", pid: int | None = None) -> Key:
         """Open a session, or keep one that goes on; its line is in the WAL when this returns."""
+        from gitledger import sessions
+        from gitledger.derive import Facts
+
         key = layout.session_key(client, client_session)
 
         def build(view: View, hand: Hand) -> tuple[Key, Draft]:
@@ -227,6 +237,7 @@ class Ledger:
 
     def end_session(self, session: Key, reason: str = "") -> Pointer | None:
         """Checkpoint, handover and close in one commit; None where the session is closed or unknown already."""
+        from gitledger import sessions
 
         def build(view: View) -> Plan | None:
             return sessions.end(view, self.hand(session), session, self._facts_of(view, session), reason)
@@ -235,6 +246,8 @@ class Ledger:
 
     def recover_sessions(self, own: Key | None = None) -> list[Pointer]:
         """Handovers for this writer's sessions that ended without saying so, each exactly once; never `own`."""
+        from gitledger import sessions
+
         made = []
         now = self.desk.mint.now_ms()
         idle = self.desk.config.session.idle_minutes
@@ -256,6 +269,8 @@ class Ledger:
 
     # ── inside ───────────────────────────────────────────────────────────────────────────
     def _facts_of(self, view: View, session: Key) -> Facts:
+        from gitledger.derive import Facts
+
         record = view.record(session)
         name = (record.text("worktree") if record else "") or self.gitdir.worktree
         place = self.gitdir if name == self.gitdir.worktree else gitdir.worktree(self.gitdir.common, name)

@@ -162,7 +162,8 @@ class Config:
     secrets: Secrets = Secrets()
 
 
-SECTIONS: dict[str, Any] = {name: type(getattr(Config(), name)) for name in Config.__match_args__}
+_DEFAULT = Config()
+SECTIONS: dict[str, Any] = {name: type(getattr(_DEFAULT, name)) for name in Config.__match_args__}
 MACHINE_ONLY = frozenset({"signing", "remote", "proposer", "documenter", "notify", "memory", "secrets"})
 """What can start a program, reach a network or change a file: never read from a ledger, which may be anybody's."""
 

@@ -62,6 +62,11 @@ class Writer:
     spare: tuple[signing.Signer, ...] = ()
 
 
+def writer(id_: str, key: signing.Signer, *spare: signing.Signer) -> Writer:
+    """The writer of an id; its principal is an address that can belong to nobody else."""
+    return Writer(id_, f"{id_}@gitledger.invalid", key, spare)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What one commit is to hold: its events, its subject and capsule, and the position it was made at."""

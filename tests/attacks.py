@@ -19,7 +19,6 @@ from gitledger import (
     codec,
     discover,
     entries,
-    genesis,
     gitdir,
     ingest,
     keys,
@@ -68,7 +67,7 @@ class Field:
     def _ledger(self, name: str) -> Ledger:
         found = gitdir.find(str(self.path))
         assert found is not None
-        me = genesis.writer(self.writers[name], KeySigner(str(self.key(name))))
+        me = transaction.writer(self.writers[name], KeySigner(str(self.key(name))))
         clock = Clock()
         clock.forward(hours=len(self.commits()))
         desk = Desk(discover.open_store(found, "main"), self.home, me, mint(clock))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -153,6 +154,41 @@ def test_milliseconds_are_exact() -> None:
     assert milliseconds(NOON) == NOON_MS
     assert milliseconds("2026-11-30T12:00:00.123Z") == NOON_MS + 123
     assert milliseconds("1970-01-01T00:00:00.000Z") == 0
+
+
+def test_a_time_is_what_the_standard_library_reads_of_it() -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    for year in (
+        0,
+        1,
+        3,
+        4,
+        100,
+        400,
+        1582,
+        1600,
+        1899,
+        1900,
+        1969,
+        1970,
+        1999,
+        2000,
+        2023,
+        2024,
+        2026,
+        2100,
+        2400,
+        9999,
+    ):
+        for month in range(14):
+            for day in (0, 1, 9, 28, 29, 30, 31, 32):
+                for clock in ("00:00:00.000", "23:59:59.999", "25:00:00.000", "12:60:00.000", "12:00:60.000"):
+                    text = f"{year:04}-{month:02}-{day:02}T{clock}Z"
+                    try:
+                        wanted = (datetime.fromisoformat(text) - epoch) // timedelta(milliseconds=1)
+                    except ValueError:
+                        wanted = None
+                    assert milliseconds(text) == wanted, text
 
 
 @pytest.mark.parametrize(
