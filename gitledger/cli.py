@@ -141,6 +141,11 @@ def _words() -> list[str]:
     """The words of the command line; raise Usage for one that is no text: no record could hold it."""
     words = sys.argv[1:]
     for before, word in zip(["", *words], words, strict=False):
-        if before != "-C" and any("\ud800" <= c <= "\udfff" for c in word):
-            raise Usage(f"the word {os.fsencode(word)!r} is not UTF-8 text; only -C takes a path that is not")
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            if before != "-C":
+                raise Usage(
+                    f"the word {os.fsencode(word)!r} is not UTF-8 text; only -C takes a path that is not"
+                ) from None
     return words
