@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ def gnupg() -> Iterator[Path]:
 
 _made: dict[attacks_git.Format, tuple[str, str]] = {}
 _git_grounds: dict[str, Field] = {}
+_passed: set[tuple[str, Callable[..., str]]] = set()
 
 
 @pytest.mark.parametrize("attack", attacks_git.ROWS, ids=lambda attack: attack.name)
@@ -68,10 +69,13 @@ def test_an_attack_is_named_and_its_honest_neighbour_passes(field: Field, attack
 
 
 def named_and_beside(field: Field, attack: Attack, tmp_path: Path) -> None:
-    beside = attacks.copy(field, tmp_path / "honest")
-    attack.honest(beside)
-    assert beside.verify().findings == ()
-    assert beside.verify(full=True).verdict == "verified"
+    neighbour = getattr(attack, "format", ""), attack.honest
+    if neighbour not in _passed:  # many attacks have the same one, on the same ground
+        beside = attacks.copy(field, tmp_path / "honest")
+        attack.honest(beside)
+        assert beside.verify().findings == ()
+        assert beside.verify(full=True).verdict == "verified"
+        _passed.add(neighbour)
 
     named = attack.does(field)
     found = field.verify(full=attack.full)
