@@ -143,7 +143,7 @@ class Agent:
         before = self.clone.tip() if event == "turn" and self.client in SETTLING else ""
         self.line.send((self.command(event), self.payload(event, **said), str(self.clone.repo.path), self.clone.env))
         told: Told = self.line.recv()
-        until = time.monotonic() + 15
+        until = time.monotonic() + 120
         while before and self.clone.tip() == before:
             assert time.monotonic() < until, f"no checkpoint behind a turn of {self.client}"
             time.sleep(0.02)

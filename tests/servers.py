@@ -44,7 +44,7 @@ def free_port() -> int:
 
 
 def _await(port: int, child: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while True:
         try:
             socket.create_connection((HOST, port), 1).close()

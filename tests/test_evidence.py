@@ -35,6 +35,7 @@ from gitledger.view import View
 from tests import evidence_transcript
 from tests.attacks import Field, ground
 from tests.ledgers import again, begin, do
+from tests.patience import begun
 from tests.sealed import Repo, new_repo
 
 
@@ -291,8 +292,13 @@ def test_a_run_says_how_it_ended_and_keeps_the_end_of_what_it_said(repo: Repo) -
 
     assert made("exit 3")["exit"] == 3
     assert made("kill -9 $$")["exit"] == 137
-    stopped = made("echo begun; sleep 60 & sleep 60", deadline=0.5)
-    assert (stopped["exit"], "begun\n\n[stopped after 0.5 s]" in stopped["output"]) == (evidence.STOPPED, True)
+    stopped = begun(
+        lambda seconds: made("echo begun; sleep 60 & sleep 60", deadline=seconds),
+        lambda ran: "begun\n" in str(ran["output"]),
+        0.5,
+    )
+    assert stopped["exit"] == evidence.STOPPED
+    assert re.search(r"begun\n\n\[stopped after [0-9.]+ s\]", str(stopped["output"]))
     assert made("exec >&- 2>&-; sleep 60", deadline=0.3)["exit"] == evidence.STOPPED
     left = made("sleep 60 >&1 & echo done $!")  # what stays in the background holds nobody up
     assert left["exit"] == 0

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gitledger.errors import BadConfig, BadData, BadSignature, Blocked, LedgerEr
 from gitledger.gitsigner import GitSigner
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin
+from tests.patience import begun, ended
 from tests.sealed import Repo
 from tests.test_config_command import run
 
@@ -178,22 +178,18 @@ def test_a_program_that_hangs_is_ended_with_all_that_it_started(
     slow.write_text(f"#!/bin/sh\nsleep 300 & echo $! > {tmp_path}/pid\nwait\n")
     slow.chmod(0o755)
     repo.git("config", "gpg.ssh.program", str(slow))
-    monkeypatch.setattr(gitsigner, "DEADLINE", 1.0)
-    with pytest.raises(Blocked, match="did not answer in 1 s") as found:
-        again(repo).checkpoint()
-    assert found.value.exit_code == 75
+    pid = tmp_path / "pid"
+
+    def attempt(seconds: float) -> Blocked:
+        monkeypatch.setattr(gitsigner, "DEADLINE", seconds)
+        with pytest.raises(Blocked, match=f"did not answer in {seconds:g} s") as found:
+            again(repo).checkpoint()
+        return found.value
+
+    blocked = begun(attempt, lambda _: pid.exists() and pid.read_text(), 1.0)
+    assert blocked.exit_code == 75
     assert again(repo).tip() == tip
-    pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            break
-        if Path(f"/proc/{pid}/stat").exists() and " Z " in Path(f"/proc/{pid}/stat").read_text():
-            break
-        time.sleep(0.02)
-    else:
-        pytest.fail("the program's own child lives on")
+    assert ended(int(pid.read_text())), "the program's own child lives on"
 
 
 def test_a_program_that_signs_nonsense_commits_nothing(repo: Repo, tmp_path: Path) -> None:
@@ -329,10 +325,11 @@ def test_other_bytes_another_key_and_another_form_are_refused(repo: Repo, gnupg:
 
 @needs_gpg
 def test_an_expired_key_signs_nothing_more_and_what_it_signed_counts(repo: Repo, gnupg: Path) -> None:
-    key = pgp_key(ADA, until="seconds=2")
+    (gnupg / "gpg.conf").write_text("faked-system-time 20200101T000000\n")
+    key = pgp_key(ADA, until="seconds=3600")
     repo.git("config", "user.signingkey", key)
     run(repo.path, "init", "--signing", "git")
-    time.sleep(3)
+    (gnupg / "gpg.conf").unlink()  # years later
     tip = again(repo).tip()
     with pytest.raises(Blocked, match="expired") as found:
         again(repo).checkpoint()

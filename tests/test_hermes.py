@@ -82,7 +82,7 @@ class Host:
         box: list[str] = []
         thread = threading.Thread(target=lambda: box.append(self.provider.prefetch(prompt, session_id="")))
         thread.start()
-        thread.join(8)
+        thread.join(120)
         [given] = box
         mine: Message = {"role": "user", "content": prompt}
         if given:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from gitledger import proposer
 from gitledger.errors import Missing
 from gitledger.schema import BadChangeSet
+from tests.patience import LONGEST, begun, ended, until
 
 GOOD = '{"key": "good", "n": 1}'
 Script = Callable[[str], list[str]]
@@ -124,13 +123,18 @@ def test_a_process_that_fails_is_an_attempt_without_an_answer(
 def test_all_attempts_share_one_deadline_and_all_children_end_with_it(script: Script, tmp_path: Path) -> None:
     body = "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\n"
     body += "(place / 'pids').write_text(f'{os.getpid()} {child.pid}')\nprint('{', flush=True)\ntime.sleep(300)"
-    before = time.monotonic()
-    found = run(script(body), tmp_path, deadline=1.5)
-    assert time.monotonic() - before < 60
+    command, pids = script(body), tmp_path / "pids"
+    given: list[float] = []
+
+    def attempt(seconds: float) -> proposer.Proposed[str]:
+        given.append(seconds)
+        return run(command, tmp_path, deadline=seconds)
+
+    found = begun(attempt, lambda _: pids.exists() and len(pids.read_text().split()) == 2, 1.5)
     assert (found.value, found.attempts) == (None, 1)
-    assert found.why == "it did not end in time; then the 1.5 seconds for all attempts were over"
-    for pid in (tmp_path / "pids").read_text().split():
-        assert gone(int(pid))
+    assert found.why == f"it did not end in time; then the {given[-1]:g} seconds for all attempts were over"
+    for pid in pids.read_text().split():
+        assert ended(int(pid))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -142,12 +146,10 @@ def test_whoever_asks_and_is_ended_ends_the_proposer_first(
     words += f"proposer.propose({script(body)!r}, lambda _: '', lambda data: data, cwd={str(tmp_path)!r})"
     asking = subprocess.Popen([sys.executable, "-P", "-c", words], stderr=subprocess.DEVNULL)
     pid = tmp_path / "pid"
-    until = time.monotonic() + 60
-    while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
-        time.sleep(0.02)
+    assert until(lambda: pid.exists() and pid.read_text())
     asking.send_signal(number)
-    asking.wait(60)
-    assert gone(int(pid.read_text()))
+    asking.wait(LONGEST)
+    assert ended(int(pid.read_text()))
     assert asking.returncode != 0
 
 
@@ -155,7 +157,7 @@ def test_a_child_that_is_left_behind_holds_nobody_up_and_is_ended(script: Script
     body = "import subprocess\nchild = subprocess.Popen(['sleep', '300'])\n"
     body += f"(place / 'pid').write_text(str(child.pid))\nprint({GOOD!r})"
     assert run(script(body), tmp_path).value == GOOD
-    assert gone(int((tmp_path / "pid").read_text()))
+    assert ended(int((tmp_path / "pid").read_text()))
 
 
 def test_a_prompt_that_nobody_reads_or_that_no_pipe_holds_is_no_fault(tmp_path: Path) -> None:
@@ -187,17 +189,3 @@ def test_a_proposer_knows_nothing_of_the_session_that_asks(monkeypatch: pytest.M
     assert not gone & found.keys()
     assert kept <= found.keys()
     assert found["GITLEDGER_PROPOSING"] == found["GITLEDGER_DISABLE"] == "1"
-
-
-def gone(pid: int) -> bool:
-    """True once a process has ended; somebody else may still have to look at it."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-            os.kill(pid, 0)
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        time.sleep(0.02)
-    return False

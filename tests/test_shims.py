@@ -6,15 +6,14 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from gitledger import shims
 from gitledger.wiring import CLIENTS
+from tests.patience import ended
 from tests.process.program import Ran
 from tests.sealed import Repo, new_repo
 
@@ -269,20 +268,13 @@ def test_another_users_file_does_not_say_what_runs(repo: Repo, tmp_path: Path, s
 
 def test_nothing_stays_behind(repo: Repo, tmp_path: Path, shell: str) -> None:
     mark = tmp_path / "watching"
-    good = program(tmp_path / "bin", "/bin/sleep 0.2; echo made")
+    good = program(tmp_path / "bin", f"until [ -s {mark} ]; do /bin/sleep 0.02; done; echo made")
     sleep = good / "sleep"
     sleep.write_text(f"#!/bin/sh\necho $$ >{mark}\nexec /bin/sleep 300\n")
     sleep.chmod(0o755)
     assert run(CLAUDE, repo.path, good, shell=shell).out == "made\n"
     pid = int(mark.read_text())
-    for _ in range(200):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    pytest.fail("the watch outlived what it watched")
+    assert ended(pid), "the watch outlived what it watched"
 
 
 # ── what it costs, and that it stays the same ────────────────────────────────────────────────

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from gitledger import errors, fingerprint, gitcli, worktree
 from gitledger.gitdir import GitDir, find
 from gitledger.model import DETACHED, UNBORN, Position, Relation
 from gitledger.trust import divergence
+from tests.patience import begun, ended, until
 from tests.sealed import Repo, identify, new_repo
 
 
@@ -644,9 +642,13 @@ def test_git_past_its_deadline_is_stopped_with_its_children(
     repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pid_file = slow_git(tmp_path / "bin", monkeypatch)
-    with pytest.raises(errors.TryAgain, match="status"):
-        gitcli.run(["status"], cwd=repo.path, deadline=1.5)  # time enough to start, on any machine
-    assert_ends(pid_file)
+
+    def attempt(seconds: float) -> None:
+        with pytest.raises(errors.TryAgain, match="status"):
+            gitcli.run(["status"], cwd=repo.path, deadline=seconds)
+
+    begun(attempt, lambda _: pid_file.exists() and pid_file.read_text(), 0.5)
+    assert ended(int(pid_file.read_text()))
 
 
 def test_what_fails_beside_git_ends_git_and_its_children(
@@ -658,80 +660,9 @@ def test_what_fails_beside_git_ends_git_and_its_children(
     pid_file = slow_git(tmp_path / "bin", monkeypatch)
 
     def beside() -> None:
-        until = time.monotonic() + 60
-        while not (pid_file.exists() and pid_file.read_text().endswith("\n")):
-            assert time.monotonic() < until, "git never started"
-            time.sleep(0.01)
+        assert until(lambda: pid_file.exists() and pid_file.read_text().endswith("\n")), "git never started"
         raise errors.BadSignature("what is here is not good")
 
     with pytest.raises(errors.BadSignature, match="not good"):
         gitcli.run(["status"], cwd=repo.path, meanwhile=beside)
-    assert_ends(pid_file)
-
-
-def assert_ends(pid_file: Path) -> None:
-    """The process is killed, and dies once a processor has time for that."""
-    stat = Path(f"/proc/{pid_file.read_text().strip()}/stat")
-    until = time.monotonic() + 10
-    while sys.platform == "linux" and _runs(stat):
-        assert time.monotonic() < until, "it was not killed"
-        time.sleep(0.01)
-
-
-def _runs(stat: Path) -> bool:
-    try:
-        return stat.read_text().split()[2] not in "ZX"  # a zombie's new parent has not asked for it yet
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def test_no_git_on_path_says_so(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(errors.Missing, match="install git"):
-        gitcli.run(["status"], cwd=repo.path)
-
-
-def test_a_folder_that_is_none_says_so(tmp_path: Path) -> None:
-    with pytest.raises(errors.Missing, match="no-such is not a folder"):
-        gitcli.run(["status"], cwd=tmp_path / "no-such")
-    with pytest.raises(errors.NotARepository, match="not a git repository"):
-        gitcli.run(["status"], cwd=tmp_path)
-
-
-def test_neither_hooks_nor_fsmonitor_run(repo: Repo, tmp_path: Path) -> None:
-    trap = tmp_path / "trap"
-    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
-    trap.chmod(0o755)
-    shutil.copy(trap, repo.path / ".git" / "hooks" / "reference-transaction")
-    repo.git("config", "core.fsmonitor", str(trap))
-    worktree.position(at(repo.path))
-    gitcli.run(["update-ref", "refs/heads/new", "HEAD"], cwd=repo.path)
-    assert not (tmp_path / "sprung").exists()
-    repo.git("update-ref", "refs/heads/newer", "HEAD")
-    assert (tmp_path / "sprung").exists()
-
-
-def test_the_hooks_folder_is_still_told_truly(repo: Repo) -> None:
-    repo.git("config", "core.hooksPath", "my-hooks")
-    assert gitcli.run(["rev-parse", "--git-path", "hooks"], cwd=repo.path).line == "my-hooks"
-
-
-def test_standard_input_is_closed_unless_given(repo: Repo) -> None:
-    empty = hashlib.sha1(b"blob 0\0").hexdigest()
-    assert gitcli.run(["hash-object", "--stdin"], cwd=repo.path).line == empty
-    assert gitcli.run(["hash-object", "--stdin"], cwd=repo.path, input=b"x").line != empty
-
-
-def test_an_answer_that_is_none_is_returned_where_the_caller_wants_it(repo: Repo) -> None:
-    answer = gitcli.run(["rev-parse", "--verify", "no-such"], cwd=repo.path, check=False)
-    assert answer.code == 128
-    assert answer.err.startswith("fatal:")
-    with pytest.raises(errors.LedgerError, match="fatal: Needed a single revision"):
-        gitcli.run(["rev-parse", "--verify", "no-such"], cwd=repo.path)
-
-
-def test_gits_word_on_ownership_is_passed_on_whole() -> None:
-    said = "fatal: detected dubious ownership in repository at '/r'\nTo add an exception, call:\n\n\tgit config x"
-    found = gitcli.failure(["status"], gitcli.Answer(128, b"", said), "/r")
-    assert isinstance(found, errors.NotAllowed)
-    assert "dubious ownership in repository at '/r' To add an exception, call: git config x" in str(found)
+    assert ended(int(pid_file.read_text())), "it was not killed"
