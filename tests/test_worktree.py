@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -666,3 +667,55 @@ def test_what_fails_beside_git_ends_git_and_its_children(
     with pytest.raises(errors.BadSignature, match="not good"):
         gitcli.run(["status"], cwd=repo.path, meanwhile=beside)
     assert ended(int(pid_file.read_text())), "it was not killed"
+
+
+def test_no_git_on_path_says_so(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(errors.Missing, match="install git"):
+        gitcli.run(["status"], cwd=repo.path)
+
+
+def test_a_folder_that_is_none_says_so(tmp_path: Path) -> None:
+    with pytest.raises(errors.Missing, match="no-such is not a folder"):
+        gitcli.run(["status"], cwd=tmp_path / "no-such")
+    with pytest.raises(errors.NotARepository, match="not a git repository"):
+        gitcli.run(["status"], cwd=tmp_path)
+
+
+def test_neither_hooks_nor_fsmonitor_run(repo: Repo, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    shutil.copy(trap, repo.path / ".git" / "hooks" / "reference-transaction")
+    repo.git("config", "core.fsmonitor", str(trap))
+    worktree.position(at(repo.path))
+    gitcli.run(["update-ref", "refs/heads/new", "HEAD"], cwd=repo.path)
+    assert not (tmp_path / "sprung").exists()
+    repo.git("update-ref", "refs/heads/newer", "HEAD")
+    assert (tmp_path / "sprung").exists()
+
+
+def test_the_hooks_folder_is_still_told_truly(repo: Repo) -> None:
+    repo.git("config", "core.hooksPath", "my-hooks")
+    assert gitcli.run(["rev-parse", "--git-path", "hooks"], cwd=repo.path).line == "my-hooks"
+
+
+def test_standard_input_is_closed_unless_given(repo: Repo) -> None:
+    empty = hashlib.sha1(b"blob 0\0").hexdigest()
+    assert gitcli.run(["hash-object", "--stdin"], cwd=repo.path).line == empty
+    assert gitcli.run(["hash-object", "--stdin"], cwd=repo.path, input=b"x").line != empty
+
+
+def test_an_answer_that_is_none_is_returned_where_the_caller_wants_it(repo: Repo) -> None:
+    answer = gitcli.run(["rev-parse", "--verify", "no-such"], cwd=repo.path, check=False)
+    assert answer.code == 128
+    assert answer.err.startswith("fatal:")
+    with pytest.raises(errors.LedgerError, match="fatal: Needed a single revision"):
+        gitcli.run(["rev-parse", "--verify", "no-such"], cwd=repo.path)
+
+
+def test_gits_word_on_ownership_is_passed_on_whole() -> None:
+    said = "fatal: detected dubious ownership in repository at '/r'\nTo add an exception, call:\n\n\tgit config x"
+    found = gitcli.failure(["status"], gitcli.Answer(128, b"", said), "/r")
+    assert isinstance(found, errors.NotAllowed)
+    assert "dubious ownership in repository at '/r' To add an exception, call: git config x" in str(found)
