@@ -7,21 +7,25 @@ are about. What was superseded, resolved or answered is never among them, and no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
-from gitledger import briefing, fulltext, layout, relations
+from gitledger import briefing, layout, relations
 from gitledger.briefing import Survey
 from gitledger.errors import LedgerError, Usage
 from gitledger.layout import Kind
 from gitledger.ledger import Ledger
 from gitledger.model import Key, Record
+from gitledger.patterns import pattern
 from gitledger.render import capsule as rendered
 from gitledger.render.capsule import Capsule, Count, Entry, Next, Rendered
 from gitledger.render.facts import WITHHELD
 from gitledger.render.tokens import estimate
+from gitledger.typed import TYPE_CHECKING
 from gitledger.values import dataclass, replace
 from gitledger.view import View, is_open
+
+if TYPE_CHECKING:
+    from gitledger import fulltext
 
 NAMED = 6
 """Records that a query names and that are shown at most."""
@@ -34,7 +38,7 @@ OWN, BESIDE = 0.6, 0.1
 """What it adds that a record belongs to the active or a named task, or to one beside it; to fit the words best is 1."""
 FAR = 0.35
 """A record that fits the query less well than this part of the best does not bear on it."""
-_ID = re.compile(r"(?<![A-Za-z0-9-])([TDBQANMCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)(?![0-9])")
+_ID = pattern(r"(?<![A-Za-z0-9-])([TDBQANMCH]-[0-9]{4,12}(?:@[a-z0-9]{4,16})?)(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +124,16 @@ def _choose(ledger: Ledger, survey: Survey, query: str) -> _Chosen:
     view, me = survey.view, ledger.desk.writer.id
     named: dict[Key, None] = {}
     unknown: dict[str, None] = {}
-    for text in dict.fromkeys(_ID.findall(query)):
+    for text in dict.fromkeys(_ID.findall(query) if query else ()):
         try:
             named[view.resolve(text, None, me)] = None
         except LedgerError:
             unknown[text] = None
     found: list[fulltext.Match] = []
-    asked = fulltext.read(_ID.sub(" ", query))
-    if asked:
+    if query:
+        from gitledger import fulltext  # a capsule without a query asks no index, and loads none
+
+        asked = fulltext.read(_ID.sub(" ", query))
         trusted = [one for one in view.manifest.writers if survey.assessment.of(one) == "verified"]
         found = fulltext.matches(ledger, view, asked, trusted)
         for key in _by_path(survey, found, asked.paths):

@@ -8,17 +8,15 @@ through, which is only slower. It gives keys: what is shown of a record is read 
 
 from __future__ import annotations
 
-import math
 import os
-import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gitledger import codec, gitdir, layout, objects, search
+from gitledger import codec, gitdir, layout, objects
 from gitledger.errors import CannotWrite, LedgerError
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Key, Oid, Record
+from gitledger.patterns import pattern
+from gitledger.typed import TYPE_CHECKING, Any, TypeAlias
 from gitledger.values import dataclass
 from gitledger.view import View, is_open
 
@@ -39,8 +37,8 @@ PATIENCE = 0.25
 PENDING = 200
 """Records that are in no commit yet and are put beside the index at most, the newest."""
 _WEIGHTS = "bm25(6.0, 1.0, 4.0)"
-_WORD = re.compile(r"[^\W_]+")
-_PATH = re.compile(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-]+\.[A-Za-z][A-Za-z0-9]{0,7}\b")
+_WORD = pattern(r"[^\W_]+")
+_PATH = pattern(r"[\w.@+-]*(?:/[\w.@+-]+)+/?|[\w@+-]+\.[A-Za-z][A-Za-z0-9]{0,7}\b")
 _COMMON = frozenset(
     """
     a about after again all also an and any are as at be been before but by can could did do does for from get go had
@@ -342,6 +340,8 @@ def _pending(view: View) -> list[tuple[Key, Record]]:
 
 # ── without an index ─────────────────────────────────────────────────────────────────────────
 def _scanned(ledger: Ledger, view: View, query: Query, trusted: Sequence[str]) -> list[Match]:
+    from gitledger import search
+
     faults: list[Finding] = []
 
     def every() -> Iterator[tuple[Key, Record]]:
@@ -365,6 +365,9 @@ def _ranked(
     records: Iterator[tuple[Key, Record]] | list[tuple[Key, Record]], query: Query, trusted: Any
 ) -> list[Match]:
     """The records by how many of the words they hold, a rare word being worth more than a common one."""
+    from collections import Counter
+    from math import log
+
     held: dict[Key, Counter[str]] = {}
     often: Counter[str] = Counter()
     count = 0
@@ -381,7 +384,7 @@ def _ranked(
         if points:
             held[key] = points
             often.update(points.keys())
-    worth_of = {term: math.log(1 + count / n) for term, n in often.items()}
+    worth_of = {term: log(1 + count / n) for term, n in often.items()}
     ranked = [Match(key, sum(worth_of[t] * n for t, n in points.items())) for key, points in held.items()]
     return sorted(ranked, key=lambda one: -one.score)[:MOST]
 

@@ -15,11 +15,8 @@ _WORD, _LONG, _LETTERS = 100, 30, 6
 _DIGIT, _MARK, _ACCENTED, _GREEK, _OTHER, _RARE, _BREAK = 65, 72, 165, 80, 100, 250, 100
 """What one character of a kind adds: digits, ASCII marks, accented letters, Greek to Hebrew, all others to U+FFFF, the
 rest; and a line end. A space goes with the word that it stands before."""
-_RUNS = pattern(
-    "([A-Za-z]+)|([0-9]+)|([!-/:-@\\[-`{-~\x00-\x08\x0e-\x1f\x7f]+)|([\x80-\u024f\u1e00-\u1eff]+)|([\u0250-\u05ff]+)"
-    "|([\u0600-\u1dff\u1f00-\uffff]+)|([\U00010000-\U0010ffff]+)|( {2,}|[\t\x0b-\x0d]+)"
-)
-_EACH = (0, _DIGIT, _MARK, _ACCENTED, _GREEK, _OTHER, _RARE)
+# What is not ASCII is one run here: a pattern with those ranges takes longer to compile than a capsule to render.
+_RUNS = pattern("([A-Za-z]+)|([0-9]+)|([!-/:-@\\[-`{-~\x00-\x08\x0e-\x1f\x7f]+)|([^\x00-\x7f]+)|( {2,}|[\t\x0b-\x0d]+)")
 
 
 def estimate(text: str) -> int:
@@ -34,8 +31,18 @@ def _hundredths(row: str) -> int:
         kind, length = found.lastindex or 0, found.end() - found.start()
         if kind == 1:
             total += _WORD + _LONG * max(0, length - _LETTERS)
-        elif kind == len(_EACH) + 1:
-            total += _MARK
+        elif kind == 2:
+            total += _DIGIT * length
+        elif kind == 3:
+            total += _MARK * length
+        elif kind == 4:
+            total += sum(map(_beyond, found[0]))
         else:
-            total += _EACH[kind - 1] * length
+            total += _MARK
     return total
+
+
+def _beyond(letter: str) -> int:
+    if letter <= "\u024f" or "\u1e00" <= letter <= "\u1eff":
+        return _ACCENTED
+    return _GREEK if letter <= "\u05ff" else _OTHER if letter <= "\uffff" else _RARE
