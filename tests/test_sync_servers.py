@@ -23,6 +23,7 @@ from gitledger.render import briefing as page
 from gitledger.render import status
 from tests import servers
 from tests.ledgers import do
+from tests.patience import begun, until
 from tests.sealed import Repo, identify, new_repo, sealed_environment
 from tests.servers import Server
 from tests.test_hostile_commands import Said, run
@@ -500,14 +501,26 @@ def test_a_server_that_says_nothing_is_left_at_the_deadline_with_no_child(
     with servers.black_hole() as hole:
         word = f"{pair.a.path.parent.name}-hole"
         pair.remotes(f"{scheme}://{hole.base}/{word}.git")
-        under_way: list[str] = []
-        look = threading.Timer(0.7, lambda: under_way.extend(servers.children(word)))
-        look.start()
-        refused(pair, TryAgain, "did not answer within the time", deadline=1.5)
-        look.join()
-        assert hole.log
-        assert under_way or not sys.platform.startswith("linux")
-        assert servers.children(word) == []
+        over = threading.Event()
+
+        def look(under_way: list[str]) -> None:
+            while not (under_way or over.wait(0.05)):
+                under_way.extend(servers.children(word))
+
+        def attempt(seconds: float) -> list[str]:
+            under_way: list[str] = []
+            over.clear()
+            looking = threading.Thread(target=look, args=(under_way,))
+            looking.start()
+            try:
+                refused(pair, TryAgain, "did not answer within the time", deadline=seconds)
+            finally:
+                over.set()
+                looking.join()
+            return under_way
+
+        begun(attempt, lambda seen: hole.log and (seen or not sys.platform.startswith("linux")), 1.0)
+        assert until(lambda: servers.children(word) == [])
 
 
 def test_a_host_that_cannot_be_reached_is_told_as_that(pair: Pair) -> None:
