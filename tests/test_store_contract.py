@@ -30,7 +30,7 @@ from gitledger.model import Oid
 from gitledger.objects import Commit, Edited, Object
 from gitledger.plumbing import PlumbingStore
 from gitledger.store import MemoryStore, Store
-from tests.sealed import Repo, new_repo
+from tests.sealed import LONG, Repo, new_repo
 
 REF = "refs/heads/ledger/main"
 WHO = "gitledger k3f9c2 <k3f9c2@ledger.invalid> 1790000000 +0000"
@@ -458,6 +458,8 @@ import sys
 from gitledger.errors import TryAgain
 from tests.test_store_contract import DRIVERS, REF, append
 ledger = DRIVERS[sys.argv[1]](sys.argv[2], REF)
+print("here", flush=True)
+sys.stdin.read()
 for n in range(int(sys.argv[4])):
     while True:
         try:
@@ -471,14 +473,27 @@ ledger.close()
 
 @pytest.mark.parametrize("pair", ["pygit2 pygit2", "plumbing plumbing", "pygit2 plumbing"])
 def test_two_processes_that_race_lose_no_append(repo: Repo, pair: str) -> None:
-    words = [sys.executable, "-c", RACER]
+    words, each = [sys.executable, "-c", RACER], 50 if LONG else 15
     racers = [
-        subprocess.Popen([*words, driver, str(repo.path / ".git"), str(number), "50"])
+        subprocess.Popen(
+            [*words, driver, str(repo.path / ".git"), str(number), str(each)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         for number, driver in enumerate(pair.split())
     ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == b"here\n"
+    for racer in racers:  # none begins before all are there
+        assert racer.stdin is not None
+        racer.stdin.close()
     assert [racer.wait(300) for racer in racers] == [0, 0]
-    assert int(repo.git("rev-list", "--count", REF)) == 100
-    assert len(repo.git("ls-tree", "-r", "--name-only", REF).split()) == 100
+    for racer in racers:
+        assert racer.stdout is not None
+        racer.stdout.close()
+    assert int(repo.git("rev-list", "--count", REF)) == 2 * each
+    assert len(repo.git("ls-tree", "-r", "--name-only", REF).split()) == 2 * each
     repo.git("fsck", "--strict")
 
 
