@@ -13,6 +13,7 @@ from gitledger import disguise
 from gitledger.secrets_rules import KEYWORDS, RULES, Rule
 from gitledger.typed import TypeAlias
 
+_HINTS = frozenset(hint for rule in (*RULES, *KEYWORDS) for hint in rule.hints)
 MARK = re.compile(r"\[redacted:[a-z0-9-]+\]")
 """What stands in a secret's place."""
 Mark: TypeAlias = Callable[[str, int, int], str]
@@ -36,11 +37,14 @@ def _once(text: str, mark: Mark) -> str:
         from gitledger.privatekeys import private_keys
 
         text = private_keys(text, mark)
+    found = {hint for hint in _HINTS if hint in lower}
+    if not found:
+        return text  # nearly every one
     for rule in RULES:
-        if any(hint in lower for hint in rule.hints):
+        if not found.isdisjoint(rule.hints):
             text = _compiled(rule.pattern).sub(_replacer(rule, mark), text)
     for rule in KEYWORDS:
-        if any(hint in lower for hint in rule.hints):
+        if not found.isdisjoint(rule.hints):
             from gitledger import keywords
 
             text = _compiled(rule.pattern).sub(keywords.judge(rule, mark), text)

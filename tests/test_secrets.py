@@ -553,9 +553,10 @@ def test_a_rule_set_that_fails_writes_nothing_and_says_so(repo: Repo, monkeypatc
     from gitledger import entries
 
     book = begin(repo)
-    hook(repo, "turn", b'{"session_id": "s", "prompt": "hello ab_"}')
+    hints = replacing.RULES[0].hints
+    hook(repo, "turn", json.dumps({"session_id": "s", "prompt": f"hello {hints[0]}"}).encode())
     tip, log = state(book)
-    broken = secrets_rules.Rule("broken", ("",), "(")
+    broken = secrets_rules.Rule("broken", hints, "(")
     with monkeypatch.context() as patch:
         patch.setattr(replacing, "RULES", (*replacing.RULES, broken))
         with pytest.raises(Blocked, match="BLOCKED_MISSING_PREREQUISITE: the rules that take secrets out failed") as e:
