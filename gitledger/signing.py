@@ -10,7 +10,7 @@ import binascii
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gitledger import gitdir
 from gitledger.digests import sha256
@@ -264,8 +264,18 @@ def sign(payload: bytes, key: KeySigner) -> str:
     return armored
 
 
-def verify(payload: bytes, armored: str, allowed_signers: bytes, principal: str) -> None:
-    """BadSignature unless `armored` is over `payload`, for git, by a key that `allowed_signers` gives `principal`."""
+def verify(
+    payload: bytes,
+    armored: str,
+    allowed_signers: bytes,
+    principal: str,
+    *,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> None:
+    """BadSignature unless `armored` is over `payload`, for git, by a key that `allowed_signers` gives `principal`.
+
+    `meanwhile` is done while ssh-keygen starts; what it raises is raised.
+    """
     signer = signer_of(armored)
     if not _PRINCIPAL.fullmatch(principal):
         raise BadData(f"{principal!r} is no name of a signer: use letters, digits and @ . _ + -")
@@ -277,7 +287,7 @@ def verify(payload: bytes, armored: str, allowed_signers: bytes, principal: str)
     words = ["-Y", "verify", "-n", NAMESPACE, "-I", principal]
     words += ["-s", f"/dev/fd/{pipes[0]}", "-f", f"/dev/fd/{pipes[1]}"]
     try:
-        answer = _run(words, payload, doing="verify", pass_fds=pipes, check=False)
+        answer = _run(words, payload, doing="verify", pass_fds=pipes, check=False, meanwhile=meanwhile)
     finally:
         for fd in pipes:
             os.close(fd)
@@ -314,7 +324,13 @@ def signer_of(armored: str) -> PublicKey:
 
 # ── ssh-keygen and its formats ───────────────────────────────────────────────────────────────
 def _run(
-    args: Sequence[str], data: bytes, *, doing: str, pass_fds: Sequence[int] = (), check: bool = True
+    args: Sequence[str],
+    data: bytes,
+    *,
+    doing: str,
+    pass_fds: Sequence[int] = (),
+    check: bool = True,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> subprocess.CompletedProcess[bytes]:
     import subprocess  # whoever only reads starts no child here
 
@@ -323,22 +339,30 @@ def _run(
     env |= {"SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
     try:
         # A session of its own has no terminal to ask on.
-        answer = subprocess.run(
+        child = subprocess.Popen(
             ["ssh-keygen", *args],
-            input=data,
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=env,
-            timeout=DEADLINE,
             pass_fds=pass_fds,
             start_new_session=True,
-            check=False,
         )
     except FileNotFoundError:
         raise Missing("ssh-keygen not found: install OpenSSH, then run gitledger init again") from None
     except OSError as e:
         raise Missing(f"ssh-keygen cannot be started ({e.strerror}): see that OpenSSH is installed whole") from e
-    except subprocess.TimeoutExpired:
-        raise TryAgain(f"ssh-keygen could not {doing} in {DEADLINE:g} s and was stopped: try again") from None
+    with child:
+        try:
+            meanwhile()
+            out, err = child.communicate(data, timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise TryAgain(f"ssh-keygen could not {doing} in {DEADLINE:g} s and was stopped: try again") from None
+        except BaseException:
+            child.kill()
+            raise
+    answer = subprocess.CompletedProcess(child.args, child.returncode, out, err)
     if check and answer.returncode:
         raise _failure(doing, answer)
     return answer

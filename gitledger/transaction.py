@@ -269,15 +269,21 @@ def _inert(row: str) -> str:
     return f" {row}" if row.startswith(("#", "---")) else row
 
 
-def verify(payload: bytes, armored: str, public_key: str, principal: str) -> None:
-    """BadSignature unless `armored` is over `payload` by a public key as a ledger carries it, in a principal's name."""
+def verify(
+    payload: bytes, armored: str, public_key: str, principal: str, *, meanwhile: Callable[[], object] = lambda: None
+) -> None:
+    """BadSignature unless `armored` is over `payload` by a public key as a ledger carries it, in a principal's name.
+
+    `meanwhile` is done before the answer is in; what it raises is raised.
+    """
     if public_key.startswith(signing.OTHERS):
         from gitledger import gitsigner  # nobody else pays for it
 
+        meanwhile()
         gitsigner.check(payload, armored, public_key)
         return
     line = signing.allowed_signers_line(principal, public_key)
-    signing.verify(payload, armored, line.encode(), principal)
+    signing.verify(payload, armored, line.encode(), principal, meanwhile=meanwhile)
 
 
 def signer(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.PublicKey]:
@@ -311,14 +317,14 @@ def _read_back(desk: Desk, new: Oid, edited: objects.Edited, public: signing.Pub
     data = desk.store.get(new, fresh=True).data
     if objects.oid("commit", data, desk.store.algorithm) != new:
         raise Missing(f"commit {new[:12]} reads back as other bytes; run: git fsck")
-    store.read_back(desk.store, new, edited)
     signatures = objects.parse_commit(data).signatures
     if len(signatures) != 1:
         raise BadSignature(
             f"commit {new[:12]} carries {len(signatures)} signatures instead of one; run: gitledger verify"
         )
     # By the key as the ledger has it: one that its owner changed since may sign what nobody else can check.
-    verify(objects.signed_payload(data), signatures[0][1], public.line, desk.writer.principal)
+    whole = partial(store.read_back, desk.store, new, edited)
+    verify(objects.signed_payload(data), signatures[0][1], public.line, desk.writer.principal, meanwhile=whole)
 
 
 def _tidy(desk: Desk, public: signing.PublicKey, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:
