@@ -232,7 +232,7 @@ def test_the_readme_says_what_the_branch_is_and_how_to_check_it(files):
 def signed(repo: Repo, tmp_path: Path) -> tuple[Repo, str]:
     """A repository whose newest commit is signed by the key that is returned."""
     key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key], check=True, timeout=30)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key], check=True, timeout=120)
     tree = repo.git("rev-parse", "HEAD^{tree}")
     made = repo.git("-c", "gpg.format=ssh", "-c", f"user.signingkey={key}", "commit-tree", "-S", "-m", "C-000001", tree)
     repo.git("update-ref", "refs/heads/ledger/main", made)

@@ -344,7 +344,7 @@ def test_a_talk_that_falls_silent_is_closed_and_its_next_word_takes_it_up_again(
         while not any(event == "end" for event, _ in asked):
             await asyncio.sleep(0.005)
 
-    asyncio.run(asyncio.wait_for(silence(), 30))
+    asyncio.run(asyncio.wait_for(silence(), 120))
     assert ask(one, "cli:direct", "still there?") == "# briefing\n\n# capsule"
     events = [(event, data.get("reason", data.get("source"))) for event, data in asked if event != "capsule"]
     assert events == [("start", "startup"), ("end", "other"), ("start", "resume")]

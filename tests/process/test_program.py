@@ -365,7 +365,7 @@ def test_output_into_a_closed_pipe_is_no_error(started: Repo) -> None:
     assert child.stderr is not None
     assert b"Traceback" not in child.stderr.read()
     child.stderr.close()
-    child.wait(30)
+    child.wait(120)
 
 
 def test_help_and_version_import_no_command_and_nothing_heavy(started: Repo) -> None:
@@ -476,7 +476,7 @@ def test_ctrl_c_leaves_the_ledger_as_it_was(started: Repo) -> None:
     assert child.stdout.readline() == b"begun\n"  # as Python itself starts, it may say and return anything
     time.sleep(0.1)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
+    _, err = child.communicate(timeout=120)
     assert b"Traceback" not in err or child.returncode < 0  # while it loads, Python itself speaks
     after = started.git("rev-parse", "ledger/main")
     assert after == before or child.returncode in (0, 130)
