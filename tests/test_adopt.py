@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +28,7 @@ from gitledger.errors import BadConfig, BadSignature, IOFailed, LedgerError, Mis
 from tests import attacks
 from tests.attacks import Field
 from tests.ledgers import again, begin, do
+from tests.process.program import python
 from tests.sealed import Repo, git, identify, new_repo
 from tests.test_config_command import run
 
@@ -359,9 +358,8 @@ discover.init(sys.argv[1], "main", None)
 @pytest.mark.parametrize("step", ["fetched", "swap", "pins", "commit", "seen"])
 def test_an_init_that_was_killed_is_finished_by_the_next(step: str, field: Field, origin: Path, tmp_path: Path) -> None:
     other = clone(origin, tmp_path / "clone", "--single-branch")
-    words = [sys.executable, "-c", KILLED, str(other.path), step]
-    done = subprocess.run(words, check=False, timeout=300, capture_output=True)
-    assert done.returncode == 9, done.stderr
+    done = python(other.path, KILLED, str(other.path), step)
+    assert done.status == 9, done.err
     if step == "seen":  # it was joined by then
         with pytest.raises(NotAllowed, match="exists here already"):
             init(other)

@@ -18,7 +18,7 @@ from gitledger import allowance, discover, genesis, layout, pins, tasks, transac
 from gitledger.errors import Blocked, CannotWrite, IOFailed, LedgerError, NotAllowed
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin, do
-from tests.process.program import works
+from tests.process.program import python, works
 from tests.sealed import LONG, Repo
 
 
@@ -54,8 +54,8 @@ book.checkpoint()
 
 def crash_before_forgetting(repo: Repo) -> None:
     """Make a checkpoint in a process that dies between the commit and the forgetting of its lines."""
-    done = subprocess.run([sys.executable, "-c", CRASH, str(repo.path)], check=False, timeout=300, capture_output=True)
-    assert done.returncode == 9, done.stderr
+    done = python(repo.path, CRASH, str(repo.path))
+    assert done.status == 9, done.err
 
 
 # ── between commit and forgetting ────────────────────────────────────────────────────────────
@@ -229,10 +229,8 @@ discover.init(sys.argv[1], "main", "Shop")
 @pytest.mark.process
 @pytest.mark.parametrize("step", ["writer", "wal", "commit", "swap", "forget", "pins"])
 def test_an_init_that_died_half_way_is_finished_by_the_next(step: str, repo: Repo) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INIT_CRASH, str(repo.path), step], check=False, timeout=300, capture_output=True
-    )
-    assert done.returncode == 9, done.stderr
+    done = python(repo.path, INIT_CRASH, str(repo.path), step)
+    assert done.status == 9, done.err
     begun = discover.init(str(repo.path), "main", "Shop")
     assert begun.writer == genesis.writer_id(again(repo).gitdir)
     made = again(repo).checkpoint()
@@ -262,10 +260,8 @@ def test_a_join_that_died_half_way_is_finished_by_the_next(repo: Repo, tmp_path:
     begin(repo)
     other = repo.clone(tmp_path / "other")
     other.git("branch", "-q", "ledger/main", "origin/ledger/main")
-    done = subprocess.run(
-        [sys.executable, "-c", JOIN_CRASH, str(other.path)], check=False, timeout=300, capture_output=True
-    )
-    assert done.returncode == 9, done.stderr
+    done = python(other.path, JOIN_CRASH, str(other.path))
+    assert done.status == 9, done.err
     begun = discover.init(str(other.path), "main", "Shop")
     assert begun.joined
     again(other).checkpoint()
@@ -275,7 +271,7 @@ def test_a_join_that_died_half_way_is_finished_by_the_next(repo: Repo, tmp_path:
 
 
 def test_a_failed_init_keeps_what_a_hook_had_logged(repo: Repo) -> None:
-    subprocess.run([sys.executable, "-c", INIT_CRASH, str(repo.path), "commit"], check=False, timeout=300)
+    assert python(repo.path, INIT_CRASH, str(repo.path), "commit").status == 9
     folder = f"{repo.path}/.git/gitledger/wal/main"
     said = b'{"session_id":"s"}'
     ident = wal.append(folder, "generic", "turn", said, now_ms=1_790_000_000_000, rand=b"0123456789").id

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from gitledger import discover, entries, genesis, identity, keys, layout, object
 from gitledger.errors import Blocked, CannotWrite, LedgerError, Missing, NotAllowed
 from gitledger.ledger import Ledger
 from tests.ledgers import Clock, again, begin, do, mint
+from tests.process.program import python
 from tests.sealed import Repo
 from tests.test_config_command import run
 
@@ -198,10 +197,8 @@ keys.rotate(book.desk, book.gitdir.common, discover.new_key)
 def test_a_rotation_cut_off_anywhere_leaves_a_ledger_that_can_be_signed_for(step: str, repo: Repo) -> None:
     book = begin(repo)
     do(book, tasks.add, "A task")
-    words = [sys.executable, "-c", CRASH, str(repo.path), step]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    done = subprocess.run(words, check=False, timeout=300, capture_output=True, env=env)
-    assert done.returncode == 9, done.stderr.decode()
+    done = python(repo.path, CRASH, str(repo.path), step)
+    assert done.status == 9, done.err
     made = again(repo).checkpoint()
     assert signer(book, made.commit) == recorded(again(repo))
     assert verdict(repo) == "verified"

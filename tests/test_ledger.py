@@ -27,6 +27,7 @@ from gitledger.errors import (
 from gitledger.ledger import Ledger
 from gitledger.render import tree
 from tests.ledgers import Clock, again, begin, do
+from tests.process.program import python
 from tests.sealed import Repo, new_repo
 
 DRIVERS = discover.DRIVERS
@@ -348,8 +349,7 @@ def test_a_crash_around_the_commit_neither_loses_nor_repeats_a_line(when: str, r
     book = begin(repo)
     for n in range(5):
         do(book, tasks.add, f"Task {n}")
-    done = subprocess.run([sys.executable, "-c", CRASH, str(repo.path), when], check=False, timeout=300)
-    assert done.returncode == 9
+    assert python(repo.path, CRASH, str(repo.path), when).status == 9
     assert wal.sealed(book.desk.home.wal)  # the lines are still there
     book = again(repo)
     assert book.view().manifest.numbers["T"] == 5

@@ -39,11 +39,20 @@ def gitledger(
 ) -> Ran:
     """Run the program in `cwd`; `stdin` is bytes as they are, or a value as JSON."""
     data = stdin if isinstance(stdin, bytes) else b"" if stdin is None else json.dumps(stdin).encode()
+    return _run(cwd, ["-m", "gitledger", *words], data, env, timeout)
+
+
+def python(cwd: Path, code: str, *words: str) -> Ran:
+    """Run a program of a test's own, which loads ours and may die in the middle of it."""
+    return _run(cwd, ["-c", code, *words], b"", None, 300)
+
+
+def _run(cwd: Path, words: list[str], data: bytes, env: dict[str, str] | None, timeout: float) -> Ran:
     if not LONG and not any(name.startswith(STARTING) for name in env or {}):
         status, out, err = warm.nursery().run(words, cwd, {**os.environ, **(env or {})}, data, timeout)
         return Ran(status, out.decode(), err.decode())
     done = subprocess.run(
-        [sys.executable, "-m", "gitledger", *words],
+        [sys.executable, *words],
         cwd=cwd,
         input=data,
         capture_output=True,

@@ -34,7 +34,7 @@ LATE = (
 
 
 class Nursery:
-    """The asking side: one process that forks, for as long as this one lives."""
+    """The asking side: one process that forks, for as long as this one lives; words are those that Python is given."""
 
     def __init__(self) -> None:
         self.line, theirs = socket.socketpair()
@@ -151,9 +151,12 @@ def main() -> NoReturn:
     status: list[int] = []
     atexit.register(leave, status)  # the first to be registered is the last to be called
     words = serve(socket.socket(fileno=int(sys.argv[1])))
-    sys.argv[1:] = words
+    how, what, *sys.argv[1:] = words
     try:
-        runpy.run_module("gitledger", run_name="__main__", alter_sys=True)
+        if how == "-m":
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        else:
+            exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
     except SystemExit as e:
         if e.code is None or isinstance(e.code, int):
             status.append(e.code or 0)
