@@ -183,6 +183,12 @@ def test_start_prompt_refused_compaction_compaction_and_end_by_the_program_that_
     made = here.hook("compact", {"session_id": "s1", "trigger": "auto"})
     assert (made.status, made.error) == (0, "")
     assert made.text.startswith("Checkpoint: C-000001")
+    given, mark = here.capsule("hello")
+    assert given.text == here.run("capsule", "--query", "hello").text
+    assert here.capsule("hello", mark) == (embedded.Ran(0), mark)
+    wrong, none = here.capsule("hello", "no mark")
+    assert (wrong.status, none) == (2, "")
+    assert "no mark of a capsule" in wrong.error
     here.hook("end", {"session_id": "s1", "reason": "exit"})
     assert "H-" in here.run("handover", "list").text
     assert here.run("no-such-command").status == 2

@@ -86,6 +86,19 @@ class Embedded:
             return Ran(MISSING, error="the program gitledger is neither on PATH nor where this clone says that it is")
         return self._child([path, "-C", self.folder, "--ledger", self.ledger, *words], given, timeout)
 
+    def capsule(self, query: str, since: str = "", timeout: float = 30.0) -> tuple[Ran, str]:
+        """What a request is given, and its mark: given as `since` with the next one, only what has changed comes.
+
+        Where the program failed, the mark is "".
+        """
+        ran = self.run(
+            "capsule", "--json", "--query=-", *([f"--since={since}"] if since else []), given=query, timeout=timeout
+        )
+        if ran.status:
+            return ran, ""
+        made = json.loads(ran.text)
+        return Ran(0, str(made["text"]).rstrip("\n")), str(made["mark"])
+
     def complain(self, what: str) -> None:
         """Add one line to the hooks' log, which `gitledger doctor` shows; never raises."""
         capture.log(self.found.common, f"{self.client}: {what}")

@@ -169,19 +169,17 @@ class Session:
         with self._lock:
             mark, briefing = _marks.get(self._place, ""), self._briefing
             held, self._held = self._held, ""
-        words = ["capsule", "--json", "--query=-", *([f"--since={mark}"] if mark else [])]
-        ran = self._at.run(*words, given=turns.text(query)[:QUERY], timeout=CAPSULE)
+        ran, now = self._at.capsule(turns.text(query)[:QUERY], mark, CAPSULE)
         if ran.status:
             self._complain(f"a prompt's capsule: {ran.error}")
             return "\n\n".join(text for text in (briefing, held) if text)
-        made = json.loads(ran.text)
         with self._lock:
             self._briefing = ""
             _marks.pop(self._place, None)
-            _marks[self._place] = str(made["mark"])
+            _marks[self._place] = now
             while len(_marks) > KEPT:
                 _marks.pop(next(iter(_marks)))
-        return "\n\n".join(text for text in (briefing, str(made["text"]).strip(), held) if text)
+        return "\n\n".join(text for text in (briefing, ran.text.strip(), held) if text)
 
     def hold(self, text: str) -> None:
         """Have a text given with the next prompt, once."""

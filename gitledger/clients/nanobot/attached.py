@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import hashlib
-import json
 import os
 import threading
 import time
@@ -187,14 +186,12 @@ class Attached:
             marks.write(found, self._id(found, key), replace(mark, prompted=digests))
 
     def _capsule(self, found: Embedded, talk: Talk, said: str) -> str:
-        since = [f"--since={talk.capsule}"] if talk.capsule else []
-        ran = found.run("capsule", "--json", "--query=-", *since, given=said)
+        ran, mark = found.capsule(said, talk.capsule)
         if ran.status:
             found.complain(f"capsule: {ran.error}")
             return ""
-        made = json.loads(ran.text)
-        talk.capsule = made["mark"]
-        return str(made["text"]).rstrip("\n")
+        talk.capsule = mark
+        return ran.text
 
     def _ended(self, key: str, talk: Talk, messages: Sequence[Message], metadata: dict[str, Any], updated: str) -> None:
         found = self._found(talk)
