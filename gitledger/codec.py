@@ -306,15 +306,17 @@ def _refuse_float(text: str) -> Json:
 
 
 def _is_deep(value: Json) -> bool:
-    level = [value]
+    level = [value] if type(value) in _FOLDERS else []
     for _ in range(NESTING):
-        folders = [one for one in level if isinstance(one, (dict, list))]
-        level = [inner for one in folders for inner in (one.values() if isinstance(one, dict) else one)]
+        level = [
+            inner for one in level for inner in (one.values() if type(one) is dict else one) if type(inner) in _FOLDERS
+        ]
         if not level:
             return False
-    return any(isinstance(one, (dict, list)) for one in level)
+    return True
 
 
+_FOLDERS = frozenset((dict, list))
 _QUOTED = json.encoder.encode_basestring
 _DECODER: Any = json.JSONDecoder(parse_float=_refuse_float, parse_constant=_refuse_float)
 _SCAN = _DECODER.scan_once  # what `decode` calls between two searches for white space, which no line of ours has

@@ -97,8 +97,8 @@ def parse_id(text: str) -> Ref | None:
 @lru_cache(maxsize=4096)
 def numbered(key: Key) -> tuple[Kind, int, str] | None:
     """Kind, number and writer of a numbered record's key, or None for another key."""
-    ref = parse_id(key)
-    return (ref.kind, ref.n, ref.writer) if ref and ref.writer else None
+    found = _NUMBERED.match(key)
+    return (KINDS[found[1]], int(found[2]), found[3]) if found and found[3] else None
 
 
 def key_of(kind: Kind, n: int, writer: str) -> Key:

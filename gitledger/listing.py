@@ -17,6 +17,7 @@ _PART = pattern(r"[0-9]{2}\Z")
 _SHARD = pattern(r"[0-9]{2,10}xx\Z")
 _SLUG = pattern(r"[a-z0-9-]{0,60}\Z")
 _TEXTS = ("state", "status", "title", "at")
+_ALL_TEXT, _MAYBE = [str] * len(_TEXTS), (str, type(None))
 
 
 def shard(value: Json, folder: str) -> dict[Key, dict[str, Json]]:
@@ -57,10 +58,11 @@ def checked(path: str, value: Json) -> Json:
 
 def _is_row(key: Key, row: Json, folder: str) -> bool:
     return (
-        layout.shard_folder(key) == folder
+        layout.numbered(key) is not None
+        and layout.part(key)[0] == folder
         and isinstance(row, dict)
-        and all(isinstance(row.get(name), str) for name in _TEXTS)
-        and isinstance(row.get("task"), str | None)
+        and [type(row.get(name)) for name in _TEXTS] == _ALL_TEXT
+        and isinstance(row.get("task"), _MAYBE)
         and (row.get("born") == [] or _is_stamp(row.get("born")))
         and (key[0] != layout.TASK.letter or _is_task(row))
     )
@@ -74,7 +76,8 @@ def _is_task(row: dict[str, Json]) -> bool:
         and isinstance(slug, str)
         and bool(_SLUG.match(slug))
         and isinstance(depends, list)
-        and all(layout.is_task(key) for key in (*depends, *([parent] if parent is not None else [])))
+        and (parent is None or layout.is_task(parent))
+        and (not depends or all(layout.is_task(key) for key in depends))
     )
 
 

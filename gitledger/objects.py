@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from gitledger.errors import BadData
 from gitledger.model import Oid
+from gitledger.patterns import pattern
 from gitledger.redact import CleanBytes
 from gitledger.typed import Literal, TypeAlias
 from gitledger.values import dataclass
@@ -25,6 +26,15 @@ BLOB_LIMIT = 1 << 20
 
 _DIGITS = {"sha1": 40, "sha256": 64}
 _HEX = frozenset("0123456789abcdef")
+# All of a tree in one go, so that bytes which are none cost no more than a look at each of them; then its entries.
+_ENTRIES = {
+    "sha1": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{20})*+"),
+    "sha256": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{32})*+"),
+}
+_ENTRY = {
+    "sha1": pattern(rb"(?s)([1-7][0-7]{0,5}) ([^\0/]+)\0(.{20})"),
+    "sha256": pattern(rb"(?s)([1-7][0-7]{0,5}) ([^\0/]+)\0(.{32})"),
+}
 # Characters that HFS+ drops when it compares names: `.g\u200cit` is `.git` there, and git refuses it.
 _HFS_IGNORED = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 
@@ -101,22 +111,14 @@ def is_oid(text: str, algorithm: str = "sha1") -> bool:
 # ── trees ────────────────────────────────────────────────────────────────────────────────────
 def parse_tree(data: bytes, algorithm: str = "sha1") -> tuple[TreeEntry, ...]:
     """The entries of a tree in stored order; BadData unless `format_tree` could give the same modes and names."""
-    size = _DIGITS[algorithm] // 2
-    entries: list[TreeEntry] = []
-    at, end = 0, len(data)
-    while at < end:
-        space = data.find(b" ", at, at + 7)
-        null = data.find(b"\0", space + 1)
-        stop = null + 1 + size
-        mode, name = data[at:space], data[space + 1 : null]
-        shaped = at < space < null - 1 and stop <= end
-        if not shaped or mode[:1] == b"0" or mode.strip(b"01234567") or b"/" in name:
-            raise BadData(f"a tree is damaged at byte {at}: run `git fsck` to see which objects are hurt")
-        entries.append(TreeEntry(int(mode, 8), _text(name), data[null + 1 : stop].hex()))
-        at = stop
-    if len({entry.name for entry in entries}) != len(entries):
+    whole = _ENTRIES[algorithm].match(data)
+    at = whole.end() if whole else 0
+    if at != len(data):
+        raise BadData(f"a tree is damaged at byte {at}: run `git fsck` to see which objects are hurt")
+    rows = _ENTRY[algorithm].findall(data)
+    if len({name for _, name, _ in rows}) != len(rows):
         raise BadData("a tree names one path twice: run `git fsck` to see which")
-    return tuple(entries)
+    return tuple([TreeEntry(int(mode, 8), _text(name), named.hex()) for mode, name, named in rows])
 
 
 def differing(old: bytes, new: bytes, algorithm: str = "sha1") -> list[tuple[TreeEntry | None, TreeEntry | None]]:
