@@ -499,7 +499,7 @@ def test_a_server_that_says_nothing_is_left_at_the_deadline_with_no_child(
     scheme: str, pair: Pair, running: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with servers.black_hole() as hole:
-        word = f"{pair.a.path.parent.name}-hole"
+        word = f"{os.getpid()}-{pair.a.path.parent.name}-hole"  # another process may run this test of another scheme
         pair.remotes(f"{scheme}://{hole.base}/{word}.git")
         over = threading.Event()
 
