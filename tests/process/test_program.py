@@ -388,14 +388,16 @@ def test_a_briefing_imports_neither_pygit2_nor_pydantic_nor_yaml(started: Repo) 
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_session_s_start_loads_nothing_that_it_could_do_without(started: Repo) -> None:
+@pytest.mark.parametrize("asked", ["briefing", "capsule --query token"])
+def test_what_a_session_waits_for_loads_nothing_that_it_could_do_without(started: Repo, asked: str) -> None:
     script = (
-        "import os, sys; before, costly = set(sys.modules), set(sys.argv[1:])\n"
-        "from gitledger.__main__ import main; sys.argv[1:] = ['briefing']\n"
+        "import os, sys; before, costly = set(sys.modules), set(sys.argv[2:])\n"
+        "from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
         "os._exit = lambda status: print(status, *sorted(costly & set(sys.modules) - before)) or sys.exit()\n"
         "main()"
     )
-    words = [sys.executable, "-c", script, "_hashlib", "base64", "click", "dataclasses", "shutil", "tempfile", "typing"]
+    costly = ["_hashlib", "base64", "click", "dataclasses", "shutil", "sqlite3", "tempfile", "typing"]
+    words = [sys.executable, "-c", script, asked, *costly, "gitledger.reading", "gitledger.search"]
     done = subprocess.run(words, cwd=started.path, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0"
 
