@@ -6,7 +6,7 @@ import functools
 import itertools
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -53,12 +53,9 @@ def begin(
     """
     first = clock or Clock()
     if name == "main" and _untouched(repo, first):
-        begun = _template()
+        begun, first.now = _template()
         Unused.home = ""
-        begun.git.put(repo.path / ".git")
-        _data().mkdir(mode=0o700, parents=True)
-        begun.data.put(_data())
-        first.now = begun.now
+        begun.put(repo)
     else:
         discover.init(str(repo.path), name, "Test project", mint=mint(first))
     return again(repo, clock, name=name, driver=driver)
@@ -71,30 +68,41 @@ class Unused:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    """What a ledger adds to a repository's git folder; its key's folder, and what its clock said in the end."""
+class Begun:
+    """What work on a first repository left in its git folder, and in the folder of the keys."""
 
     git: Files
     data: Files
-    now: int
+
+    @classmethod
+    def by(cls, work: Callable[[Repo, Mapping[str, str]], None]) -> Begun:
+        """Do the work once, in a repository and under an environment of its own."""
+        with tempfile.TemporaryDirectory(prefix="gitledger-begun-") as name:
+            folder = Path(name)
+            repo, environ = first_repo(folder / "repo"), sealed_environment(folder / "home", os.environ)
+            before = Files.of(repo.path / ".git").all
+            work(repo, environ)
+            after = Files.of(repo.path / ".git").all
+            added = {name: file for name, file in after.items() if file != before.get(name)}
+            assert "index" not in added, "it would not tell of the files of another repository"
+            return cls(Files(added), Files.of(Path(environ["XDG_DATA_HOME"]) / "gitledger"))
+
+    def put(self, repo: Repo) -> None:
+        """Have it in a first repository that nothing was done in, and in a home that has no key."""
+        self.git.put(repo.path / ".git")
+        data = Path(os.environ["XDG_DATA_HOME"]) / "gitledger"
+        data.mkdir(mode=0o700, parents=True)
+        self.data.put(data)
 
 
 @functools.cache
-def _template() -> _Begun:
-    with tempfile.TemporaryDirectory(prefix="gitledger-ledger-") as name:
-        folder = Path(name)
-        repo, clock = first_repo(folder / "repo"), Clock()
-        before = Files.of(repo.path / ".git").all
-        environ = sealed_environment(folder / "home", os.environ)
+def _template() -> tuple[Begun, int]:
+    clock = Clock()
+
+    def init(repo: Repo, environ: Mapping[str, str]) -> None:
         discover.init(str(repo.path), "main", "Test project", mint=mint(clock), environ=environ)
-        after = Files.of(repo.path / ".git").all
-        added = {name: file for name, file in after.items() if file != before.get(name)}
-        assert "index" not in added
-        return _Begun(Files(added), Files.of(Path(environ["XDG_DATA_HOME"]) / "gitledger"), clock.now)
 
-
-def _data() -> Path:
-    return Path(os.environ["XDG_DATA_HOME"]) / "gitledger"
+    return Begun.by(init), clock.now
 
 
 def _untouched(repo: Repo, clock: Clock) -> bool:

@@ -6,16 +6,19 @@ asked of Python's own start, it is started anew.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.ledgers import Begun
 from tests.process import warm
-from tests.sealed import LONG
+from tests.sealed import LONG, Repo
 
 STARTING = ("PYTHON", "LC_", "LANG")
 """What Python reads only as it starts."""
@@ -61,6 +64,29 @@ def _run(cwd: Path, words: list[str], data: bytes, env: dict[str, str] | None, t
         check=False,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def begun(repo: Repo, *commands: tuple[str, ...]) -> Repo:
+    """A first repository in which these commands were run.
+
+    They are run once for all who ask, who have the same ids and the same key, each in its own home; in the long form
+    once more for each.
+    """
+    if LONG:
+        for words in commands:
+            works(repo.path, *words)
+    else:
+        _begun(commands).put(repo)
+    return repo
+
+
+@functools.cache
+def _begun(commands: tuple[tuple[str, ...], ...]) -> Begun:
+    def run(repo: Repo, environ: Mapping[str, str]) -> None:
+        for words in commands:
+            works(repo.path, *words, env=dict(environ))
+
+    return Begun.by(run)
 
 
 def works(cwd: Path, *words: str, stdin: object = None, env: dict[str, str] | None = None) -> str:

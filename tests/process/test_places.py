@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from gitledger.cli import COMMANDS
-from tests.process.program import Ran, gitledger, refused, works
-from tests.sealed import LONG, Repo, git, identify, new_repo
+from tests.process.program import Ran, begun, gitledger, refused, works
+from tests.sealed import LONG, Repo, first_repo, git, identify, new_repo
 
 pytestmark = pytest.mark.process
 
@@ -277,12 +277,8 @@ def test_gits_own_cleaning_takes_nothing_of_a_ledger(tmp_path: Path) -> None:
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A repository with a ledger, one active task and a checkpoint."""
-    place = plain(tmp_path)
-    works(place, "init")
-    works(place, "task", "add", "One")
-    works(place, "task", "start", "T-0001", "--next", "Go on")
-    works(place, "checkpoint")
-    return place
+    start = ("task", "start", "T-0001", "--next", "Go on")
+    return begun(first_repo(tmp_path / "repo"), ("init",), ("task", "add", "One"), start, ("checkpoint",)).path
 
 
 def tip(place: Path) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gitledger import direct
-from tests.process.program import gitledger, refused, works
+from tests.process.program import begun, gitledger, refused, works
 from tests.sealed import Repo, new_repo
 
 pytestmark = pytest.mark.process
@@ -23,8 +23,7 @@ pytestmark = pytest.mark.process
 @pytest.fixture
 def started(repo: Repo) -> Repo:
     """A repository with a ledger."""
-    works(repo.path, "init", "--project", "Shop")
-    return repo
+    return begun(repo, ("init", "--project", "Shop"))
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
