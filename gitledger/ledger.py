@@ -108,9 +108,9 @@ class Ledger:
         """Where the work tree stands now, or the one at `place`."""
         return worktree.position(place or self.gitdir, fingerprint=fingerprint, read_tree=self._tree_of)
 
-    def look(self, place: GitDir | None = None) -> worktree.Look:
+    def look(self, place: GitDir | None = None, *, meanwhile: Callable[[], object] | None = None) -> worktree.Look:
         """Where the work tree stands now, or the one at `place`, and what differs from HEAD in it."""
-        return worktree.look(place or self.gitdir, read_tree=self._tree_of)
+        return worktree.look(place or self.gitdir, read_tree=self._tree_of, meanwhile=meanwhile)
 
     def stale(self, task: Record, look: worktree.Look | None = None, place: GitDir | None = None) -> dict[str, str]:
         """The ids of a task's evidence that does not stand any more in this work tree, each with the reason."""
@@ -125,7 +125,7 @@ class Ledger:
         """The position and what git says happened since the newest checkpoint of this work tree, or that at `place`."""
         from gitledger.derive import Facts
 
-        look = self.look(place)
+        look = self.look(place, meanwhile=transaction.load)
         here = look.position
         before = view.record(layout.worktree_key(self.desk.writer.id, here.worktree))
         old = before.get("head") if before else None

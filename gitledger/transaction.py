@@ -222,6 +222,11 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     return Written(new, edited.tree, tuple(event for event, _ in lines), view, (*damaged, *taken.findings, *untidy))
 
 
+def load() -> None:
+    """Load what a commit's documents are made by, for who has to wait for something else before it makes one."""
+    from gitledger.render import tree  # noqa: F401
+
+
 def next_tree(desk: Desk, view: View, lines: Iterable[CleanBytes], base: Oid | None) -> objects.Edited:
     """The tree of a commit whose events are folded into `view` already, their lines the writer's next segment."""
     from gitledger.render import tree  # every document there is, for what writes alone

@@ -48,8 +48,14 @@ def _at(gitdir: GitDir) -> str:
     return os.fspath(gitdir.top or gitdir.git_dir)
 
 
-def _ask(gitdir: GitDir, *args: str, input: bytes | None = None, check: bool = True) -> Answer:  # noqa: A002
-    return run(args, cwd=_at(gitdir), input=input, deadline=DEADLINE, check=check)
+def _ask(
+    gitdir: GitDir,
+    *args: str,
+    input: bytes | None = None,  # noqa: A002
+    check: bool = True,
+    meanwhile: Callable[[], object] | None = None,
+) -> Answer:
+    return run(args, cwd=_at(gitdir), input=input, deadline=DEADLINE, check=check, meanwhile=meanwhile)
 
 
 # ── position ─────────────────────────────────────────────────────────────────────────────────
@@ -97,11 +103,13 @@ def look(
     *,
     fingerprint: bool = True,
     read_tree: Callable[[Oid], Oid] | None = None,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Look:
     """Where the repository stands now, by one `git status`; the index stays byte for byte as it was.
 
     `read_tree` gives a commit's tree where the caller can do that cheaper than by a child of its own. The fingerprint
-    costs nothing in a clean work tree; see fingerprint.py for what it promises in a dirty one.
+    costs nothing in a clean work tree; see fingerprint.py for what it promises in a dirty one. `meanwhile` is done
+    while git looks.
     """
     status = _ask(
         gitdir,
@@ -112,6 +120,7 @@ def look(
         "--untracked-files=normal",
         "--no-renames",
         "--no-ahead-behind",
+        meanwhile=meanwhile,
     )
     branch, head, dirty = _parse_status(status.out)
     tree = ""
