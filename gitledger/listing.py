@@ -7,6 +7,8 @@ Whoever reads one may then rely on its keys and on the kinds of its values.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
+from operator import itemgetter
 
 from gitledger import layout
 from gitledger.errors import BadData
@@ -18,14 +20,16 @@ _SHARD = pattern(r"[0-9]{2,10}xx\Z")
 _SLUG = pattern(r"[a-z0-9-]{0,60}\Z")
 _TEXTS = ("state", "status", "title", "at")
 _ALL_TEXT, _MAYBE = [str] * len(_TEXTS), (str, type(None))
+_OF_TEXTS, _OF_TASK, _OF_BORN = itemgetter(*_TEXTS), itemgetter("task"), itemgetter("born")
+_OF_SLUG, _OF_AREA, _BORN = itemgetter("slug"), itemgetter("area"), frozenset(((), (int, str, int)))
 
 
 def shard(value: Json, folder: str) -> dict[Key, dict[str, Json]]:
     """The rows of a shard's `index.json` by key; raise BadData where it is another thing."""
     rows = value.get("rows") if isinstance(value, dict) else None
-    if not isinstance(rows, dict) or not all(_is_row(key, row, folder) for key, row in rows.items()):
-        raise _no_list(f"{folder}/index.json")
-    return rows
+    if isinstance(rows, dict) and (_are_plain(rows, folder) or all(_is_row(k, row, folder) for k, row in rows.items())):
+        return rows
+    raise _no_list(f"{folder}/index.json")
 
 
 def divided(value: Json, folder: str) -> dict[str, dict[str, int]] | None:
@@ -54,6 +58,24 @@ def checked(path: str, value: Json) -> Json:
     if is_one and not is_one(value):
         raise _no_list(path)
     return value
+
+
+def _are_plain(rows: dict[Key, Json], folder: str) -> bool:
+    """True only where `_is_row` is of each: nearly every row is like the next, and a hundred are asked at once."""
+    values = rows.values()
+    try:
+        if any(layout.part(key)[0] != folder for key in rows):
+            return False
+        found = set(map(type, chain.from_iterable(map(_OF_TEXTS, values)))) <= {str}
+        found = found and set(map(type, map(_OF_TASK, values))) <= {str, type(None)}
+        found = found and set(map(type, map(_OF_BORN, values))) <= {list}
+        found = found and {tuple(map(type, born)) for born in map(_OF_BORN, values)} <= _BORN
+        if found and any(key[0] == layout.TASK.letter for key in rows):
+            found = all(map(_SLUG.match, map(_OF_SLUG, values))) and set(map(type, map(_OF_AREA, values))) == {str}
+            found = found and not any("depends" in row or "parent" in row for row in values)
+    except (KeyError, TypeError, BadData):
+        return False
+    return found
 
 
 def _is_row(key: Key, row: Json, folder: str) -> bool:
