@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitledger.render import text
 from gitledger.render.text import block, cell, fenced, inline, line, quote, slug, visible
 
 HOSTILE = st.text(st.one_of(st.sampled_from("`*_[]()<>|#~!@&\\$-+=\n\r\t 1.ab/:'\""), st.characters()), max_size=60)
@@ -35,6 +36,13 @@ ANYTHING = st.one_of(HOSTILE, st.text(st.characters(codec=None, categories=None)
 )
 def test_what_cannot_be_seen_is_written_out(text: str, shown: str):
     assert visible(text) == shown
+
+
+def test_what_is_seen_without_the_pattern_is_what_the_pattern_leaves_alone() -> None:
+    for number in range(0x3100):
+        for one in (chr(number), f"a{chr(number)}b\nc"):
+            wanted = text._UNSEEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", one)
+            assert visible(one) == wanted, hex(number)
 
 
 @given(ANYTHING)

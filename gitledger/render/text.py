@@ -22,6 +22,8 @@ _UNSEEN = pattern(
     + "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17))
     + "]|(?:(?<![\\s\\S])|(?<=[\\s\ufe0e\ufe0f]))[\ufe0e\ufe0f]"
 )
+_DRAWN_AS_NOTHING = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f")
+"""Those of them below U+3000 that Unicode calls printable."""
 _PUNCTUATION = "!-/:-@\\[-`{-~"
 # What Markdown or HTML reads as more than itself. `_` inside a word, `\` before a letter, `>` and `&` in prose are only
 # themselves and stay readable: paths, names and arrows are most of what is shown.
@@ -44,6 +46,9 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text  # nearly every text, at a tenth of the cost
+    rows = text.replace("\n", "")
+    if rows.isprintable() and max(rows, default="") < "\u3000" and _DRAWN_AS_NOTHING.isdisjoint(rows):
+        return text  # a whole document, mostly; and the pattern below takes longer to compile than all else here
     return _UNSEEN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text.replace("\r\n", "\n"))
 
 
