@@ -36,8 +36,9 @@ def main() -> int:
                 return status
     import gc
 
-    # Python looks for rings of values at every 700 that stay: a fifteenth of a briefing, which makes hardly any.
-    gc.set_threshold(20_000)
+    # Python looks for rings of values at every 700 that stay: a fifteenth of a briefing, which makes hardly any. A
+    # capsule of a large ledger has some 25,000 values when it ends.
+    gc.set_threshold(50_000)
     quick = _quick(words)
     if quick:
         try:

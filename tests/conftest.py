@@ -56,7 +56,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end: Python need not look through all of it for rings, again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000)  # as the program has it
+    gc.set_threshold(50_000)  # as the program has it
 
 
 _homes = itertools.count()
