@@ -325,8 +325,8 @@ def test_other_bytes_another_key_and_another_form_are_refused(repo: Repo, gnupg:
 
 @needs_gpg
 def test_an_expired_key_signs_nothing_more_and_what_it_signed_counts(repo: Repo, gnupg: Path) -> None:
-    (gnupg / "gpg.conf").write_text("faked-system-time 20200101T000000\n")
-    key = pgp_key(ADA, until="seconds=3600")
+    (gnupg / "gpg.conf").write_text("faked-system-time 20200302T010101\n")
+    key = pgp_key(ADA, until="seconds=4000")
     repo.git("config", "user.signingkey", key)
     run(repo.path, "init", "--signing", "git")
     (gnupg / "gpg.conf").unlink()  # years later
