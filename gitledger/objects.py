@@ -28,8 +28,8 @@ _DIGITS = {"sha1": 40, "sha256": 64}
 _HEX = frozenset("0123456789abcdef")
 # All of a tree in one go, so that bytes which are none cost no more than a look at each of them; then its entries.
 _ENTRIES = {
-    "sha1": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{20})*+"),
-    "sha256": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{32})*+"),
+    "sha1": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{20})*"),
+    "sha256": pattern(rb"(?s)(?:[1-7][0-7]{0,5} [^\0/]++\0.{32})*"),
 }
 _ENTRY = {
     "sha1": pattern(rb"(?s)([1-7][0-7]{0,5}) ([^\0/]+)\0(.{20})"),
