@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from gitledger.errors import Unscanned
+from gitledger.errors import BadData, Unscanned
 from gitledger.model import Json
 from gitledger.patterns import pattern
 from gitledger.typed import TypeAlias
@@ -29,6 +29,7 @@ Known: TypeAlias = tuple[tuple[str, str], ...]
 _REST = 1_024  # characters at the beginning of a cut text that may be the rest of a secret
 _REMEMBERED = 4_096  # characters of a text whose reading is remembered
 
+_PUBLIC = "public_key"
 _SURROGATE = pattern(r"[\ud800-\udfff]")
 
 
@@ -147,8 +148,9 @@ def shortened(text: Clean, limit: int) -> Clean:
 def redact_json(value: Json, limit: int | None = None, known: Known = ()) -> Json:
     """`value` with every text in it redacted, keys too; a text under a key such as `password` is judged as its value.
 
-    With a `limit` each text is bounded by it. Two keys that become equal stay apart by a number, so nothing is dropped
-    but what lies deeper than `DEEPEST`.
+    What stands under `public_key`, and is an OpenPGP key or a certificate, stays as it is. With a `limit` each text is
+    bounded by it. Two keys that become equal stay apart by a number, so nothing is dropped but what lies deeper than
+    `DEEPEST`.
     """
     read = (lambda text: redact(text, known)) if limit is None else (lambda text: within(text, limit, known))
     return _walk(value, "", DEEPEST, read)
@@ -162,7 +164,10 @@ def unmarked(text: str) -> str:
 
 
 def texts(value: Json) -> Iterator[str]:
-    """Every text in `value`, keys too; what stands under a key such as `password` comes with it, as an assignment."""
+    """Every text in `value`, keys too; what stands under a key such as `password` comes with it, as an assignment.
+
+    Public keys are left out, as `redact_json` leaves them alone.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -171,12 +176,16 @@ def texts(value: Json) -> Iterator[str]:
     elif isinstance(value, dict):
         for name, item in value.items():
             yield name
+            if name == _PUBLIC and isinstance(item, str) and _is_public(item):
+                continue
             yield from (f'{name} = "{text}"' for text in texts(item)) if isinstance(item, str) else texts(item)
 
 
 # ── values, and where to cut ─────────────────────────────────────────────────────────────────
 def _walk(value: Json, key: str, depth: int, read: Callable[[str], Clean]) -> Json:
     if isinstance(value, str):
+        if key == _PUBLIC and _is_public(value):
+            return Clean(value, _SEAL)
         return _under(key, read(value))
     if not isinstance(value, (dict, list)) or not value:
         return value
@@ -194,6 +203,19 @@ def _walk(value: Json, key: str, depth: int, read: Callable[[str], Clean]) -> Js
         # `{"name": "API_TOKEN", "value": "…"}`: what the value is called stands beside it
         clean[shown] = _walk(item, called if name == "value" and called else name, depth - 1, read)
     return clean
+
+
+def _is_public(text: str) -> bool:
+    """True for a public key whose base64 is long enough to hold, by chance, what a rule takes for a token."""
+    if not text.startswith(("openpgp ", "x509 ")):
+        return False
+    from gitledger import certificates, openpgp
+
+    try:
+        (openpgp.exported if text.startswith(openpgp.WORD) else certificates.carried)(text)
+    except BadData:
+        return False
+    return True
 
 
 def _under(key: str, value: Clean) -> Clean:

@@ -23,7 +23,7 @@ from tests.attacks import Attack, Field
 
 Format = Literal["openpgp", "x509"]
 PROGRAMS: dict[Format, tuple[str, ...]] = {"openpgp": ("gpg", "gpgv", "gpg-agent"), "x509": ("gpgsm", "gpg-agent")}
-NOW = "20200302T010101"
+NOW = "20200101T000000"
 
 
 # ── the field ────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -35,6 +36,15 @@ def ended(pid: int) -> bool:
             return True
 
     return until(gone)
+
+
+def agent_ended() -> None:
+    """GnuPG's agent of this home, told to end, has ended: on its way out it still answers, and refuses in other words."""
+    asked = ["gpg-connect-agent", "--no-autostart", "getinfo pid", "/bye"]
+    said = subprocess.run(asked, check=False, capture_output=True, text=True).stdout
+    subprocess.run(["gpgconf", "--kill", "all"], check=True, capture_output=True)
+    words = said.split()
+    assert words[:1] != ["D"] or ended(int(words[1]))
 
 
 def begun(attempt: Callable[[float], T], sign: Callable[[T], object], seconds: float) -> T:

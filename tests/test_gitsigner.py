@@ -16,7 +16,7 @@ from gitledger.errors import BadConfig, BadData, BadSignature, Blocked, LedgerEr
 from gitledger.gitsigner import GitSigner
 from gitledger.ledger import Ledger
 from tests.ledgers import again, begin
-from tests.patience import begun, ended
+from tests.patience import agent_ended, begun, ended
 from tests.sealed import Repo
 from tests.test_config_command import run
 
@@ -325,8 +325,8 @@ def test_other_bytes_another_key_and_another_form_are_refused(repo: Repo, gnupg:
 
 @needs_gpg
 def test_an_expired_key_signs_nothing_more_and_what_it_signed_counts(repo: Repo, gnupg: Path) -> None:
-    (gnupg / "gpg.conf").write_text("faked-system-time 20200302T010101\n")
-    key = pgp_key(ADA, until="seconds=4000")
+    (gnupg / "gpg.conf").write_text("faked-system-time 20200101T000000\n")
+    key = pgp_key(ADA, until="seconds=3600")
     repo.git("config", "user.signingkey", key)
     run(repo.path, "init", "--signing", "git")
     (gnupg / "gpg.conf").unlink()  # years later
@@ -361,7 +361,7 @@ def test_a_key_that_was_revoked_in_its_owners_keyring_signs_nothing_more_and_wha
 def test_a_locked_openpgp_key_is_one_line_and_no_question(repo: Repo, gnupg: Path) -> None:
     key = pgp_key(ADA, passphrase="secret")
     repo.git("config", "user.signingkey", key)
-    subprocess.run(["gpgconf", "--kill", "gpg-agent"], check=True, capture_output=True)
+    agent_ended()
     with pytest.raises(NotAllowed, match="locked") as found:
         discover.init(str(repo.path), "main", None, mode="git")
     assert "\n" not in str(found.value)

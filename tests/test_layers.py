@@ -184,6 +184,8 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("keywords", "secrets_rules"): "what may be a value is judged for the rules that found it",
     ("objects", "redact"): "a tree is made of clean bytes alone",
     ("render", "redact"): "no name is made of a text that was not read, and a tree is made of clean bytes alone",
+    ("redact", "certificates"): "a certificate is public, and is told by its form",
+    ("redact", "openpgp"): "a public key is public, and is told by its form",
     ("redact", "keywords"): "what may be a value is judged by what it looks like",
     ("redact", "replacing"): "a text is clean once every rule has read it",
     ("replacing", "disguise"): "a text is read as it is meant",

@@ -5,6 +5,7 @@ Every secret here is made up and put together from parts, so that no scanner tak
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import string
@@ -15,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gitledger
-from gitledger.redact import DEEPEST, bounded, redact, redact_json
+from gitledger import openpgp
+from gitledger.model import Json
+from gitledger.redact import DEEPEST, bounded, redact, redact_json, texts
 from gitledger.secrets_rules import RULES, RULESET
 from tests.data import secrets_development
 from tests.sealed import LONG
@@ -412,3 +415,21 @@ def test_no_pattern_holds_on_to_a_whole_group() -> None:
         if re.search(r"\)(?:\+|\*|\?|\{[0-9,]+\})\+|\(\?>", line)
     ]
     assert found == []
+
+
+# ── what is public ───────────────────────────────────────────────────────────────────────────
+def test_a_public_key_stays_whole_whatever_its_base64_begins_and_nothing_else_passes_for_one() -> None:
+    token = "EAA" + made(93)  # what one rule takes for a token, and many keys hold
+    body = b"\4\0\x3f" + base64.b64decode(token)
+    line = openpgp.line(b"\x99" + len(body).to_bytes(2, "big") + body)
+    assert token in line
+    assert "[redacted:facebook]" in redact(line), "anywhere else the rule applies"
+    change: Json = {"set": {"public_key": line}, "items": {"keys": {"k1": {"public_key": line}}}}
+    assert redact_json(change) == change
+    assert redact_json(change, 16_000) == change
+    assert not [text for text in texts(change) if token in text]
+    assert [text for text in texts({"key": line}) if token in text]
+    for none in (f"openpgp {token}", f"x509 {token}", line[:-4], f"{line} {token}", token, f"ssh-ed25519 {token}"):
+        assert token not in str(redact_json({"public_key": none})), none
+        assert [text for text in texts({"public_key": none}) if none in text], none
+    assert token not in str(redact_json({"other": line}))

@@ -20,6 +20,7 @@ from gitledger.gitsigner import GitSigner
 from tests import certificate
 from tests.certificate import Made, gpgsm, install, make, needs_gpgsm
 from tests.ledgers import again
+from tests.patience import agent_ended
 from tests.sealed import Repo
 from tests.test_config_command import run
 from tests.test_gitsigner import PAYLOAD, good, recorded
@@ -97,7 +98,7 @@ def test_a_certificate_signs_and_stock_git_verifies_where_its_root_is_trusted(
     (other / "gpgsm.conf").write_text("disable-crl-checks\ndisable-dirmngr\n")
     repo.git("verify-commit", "ledger/main")
     (other / "trustlist.txt").write_text("")
-    subprocess.run(["gpgconf", "--kill", "all"], check=True, capture_output=True)
+    agent_ended()
     with pytest.raises(AssertionError, match="verify-commit"):
         repo.git("verify-commit", "ledger/main")
     subprocess.run(["gpgconf", "--kill", "all"], check=False, capture_output=True)
@@ -189,7 +190,7 @@ def test_a_certificate_that_cannot_sign_is_one_line_and_begins_nothing(repo: Rep
     )
     assert ada.issuer
     (gnupg / "trustlist.txt").write_text(f"{ada.issuer.id} S\n{locked.id} S relax\n")
-    subprocess.run(["gpgconf", "--kill", "all"], check=True, capture_output=True)
+    agent_ended()
     cases: tuple[tuple[str, type[LedgerError], str], ...] = (
         (stranger.id, NotAllowed, "does not trust its root"),
         ("0" * 40, Missing, "no such certificate"),
