@@ -39,7 +39,7 @@ def ended(pid: int) -> bool:
 
 
 def agent_ended() -> None:
-    """GnuPG's agent of this home, told to end, has ended: on its way out it still answers, and refuses in other words."""
+    """GnuPG's agent of this home, told to end, has ended: on its way out it still answers, in words of its own."""
     asked = ["gpg-connect-agent", "--no-autostart", "getinfo pid", "/bye"]
     said = subprocess.run(asked, check=False, capture_output=True, text=True).stdout
     subprocess.run(["gpgconf", "--kill", "all"], check=True, capture_output=True)
