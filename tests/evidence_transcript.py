@@ -47,7 +47,8 @@ def play(folder: Path) -> str:
     repo.commit("Discount codes", FILES)
     python = folder / "bin" / "python"  # whatever this machine calls it
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    # A file that changes within the second, and not in size, looks to Python as what it has compiled.
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -B "$@"\n')
     python.chmod(0o755)
     env = {"PATH": f"{python.parent}:{os.environ['PATH']}"}
     for words in (

@@ -143,6 +143,7 @@ def test_whoever_asks_and_is_ended_ends_the_proposer_first(
 ) -> None:
     body = "(place / 'pid').write_text(str(os.getpid()))\ntime.sleep(300)"
     words = f"import sys; sys.path.insert(0, {str(Path(__file__).parent.parent)!r})\nfrom gitledger import proposer\n"
+    words += "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # under nohup it is ignored
     words += f"proposer.propose({script(body)!r}, lambda _: '', lambda data: data, cwd={str(tmp_path)!r})"
     asking = subprocess.Popen([sys.executable, "-P", "-c", words], stderr=subprocess.DEVNULL)
     pid = tmp_path / "pid"
