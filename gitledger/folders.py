@@ -83,6 +83,11 @@ class Folders:
         if len(wanted) > 1:
             self.store.ahead(wanted)
 
+    def take(self, oids: Iterable[Oid]) -> None:
+        """Read these now, as far as they can be had together and are kept: most of them are asked for, some time."""
+        for oid in list(self.store.ahead(oids)):
+            self.get(oid)
+
     def read(self, oid: Oid, kind: Kind) -> bytes:
         """An object's bytes, proved to be those that its id names; MissingObject, or BadData for other bytes."""
         thing = self.get(oid)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitledger import store
@@ -97,8 +97,9 @@ class GitStore:
             return self._read(self._odb, oid)  # loose, an alternate's, packed since, or damaged there
         return _KINDS[number], data
 
-    def ahead(self, oids: Iterable[Oid]) -> None:
+    def ahead(self, oids: Iterable[Oid]) -> Collection[Oid]:
         """See Store: nothing is waited for here."""
+        return ()
 
     def _read(self, odb: Any, oid: Oid) -> tuple[Kind, bytes]:
         loose = self._read_loose(oid)

@@ -18,7 +18,7 @@ import os
 import re
 import select
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gitledger import gitcli, objects, packs, store
 from gitledger.errors import (
@@ -44,7 +44,7 @@ _USAGE = 129  # git's exit code where it does not know an option
 _NO_NETWORK = {"GIT_ALLOW_PROTOCOL": "none"}  # before 2.44 git fetches what a partial clone lacks, whatever is said
 _BATCH = 256  # ids asked at once: requests and answers must fit into the pipes, or both sides wait for ever
 _TURN = 48  # objects asked for at once: answers may be long, so the requests must fit into the smallest pipe
-_SMALL = 64 << 10  # bytes of the largest object that is read ahead: what comes of a batch is all in memory
+_MOST = 8 << 20  # bytes that are read ahead: all of it is in memory
 
 
 class PlumbingStore:
@@ -102,17 +102,18 @@ class PlumbingStore:
         thing = self.get(oid)
         return thing.kind, thing.data
 
-    def ahead(self, oids: Iterable[Oid]) -> None:
+    def ahead(self, oids: Iterable[Oid]) -> Collection[Oid]:
         """See Store."""
-        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self._cache][:_BATCH]
+        wanted = [oid for oid in dict.fromkeys(oids) if oid not in self._cache]
         self._ahead.clear()
-        if len(wanted) < 2 or not all(objects.is_oid(oid, self.algorithm) for oid in wanted):
-            return
-        try:
-            for at in range(0, len(wanted), _TURN):
-                self._ahead |= self._child().small(wanted[at : at + _TURN])
-        except LedgerError:
-            self.close()  # what is wrong is told to whoever asks for it
+        left = _MOST
+        if len(wanted) > 1 and all(objects.is_oid(oid, self.algorithm) for oid in wanted):
+            try:
+                for at in range(0, len(wanted), _TURN):
+                    left -= self._child().some(wanted[at : at + _TURN], left, self._ahead)
+            except LedgerError:
+                self.close()  # what is wrong is told to whoever asks for it
+        return self._ahead.keys()
 
     def absent(self, oids: Iterable[Oid]) -> tuple[Oid, ...]:
         """See Store."""
@@ -242,18 +243,24 @@ class _Reader:
         found = self._contents.header(name)
         return None if found is None else Object(found[1], self._contents.take(found[2] + 1, name)[:-1])
 
-    def small(self, names: Sequence[Oid]) -> dict[Oid, Object]:
-        """Those of a few objects that are here and not large: two waits, however many there are."""
+    def some(self, names: Sequence[Oid], most: int, found: dict[Oid, Object]) -> int:
+        """Put those of a few objects into `found` that are here, and at most so many bytes; how many these were.
+
+        Two waits, however many objects there are.
+        """
         self._info.send("".join(f"{self._words[1]}{name}\n" for name in names))
         sizes = [(name, self._info.header(name)) for name in names]
-        asked = [name for name, row in sizes if row is not None and row[2] <= _SMALL]
+        asked, taken = [], 0
+        for name, row in sizes:
+            if row is not None and taken + row[2] <= most:
+                asked.append(name)
+                taken += row[2]
         self._contents.send("".join(f"{self._words[0]}{name}\n" for name in asked))
-        found: dict[Oid, Object] = {}
         for name in asked:
             row = self._contents.header(name)
             if row is not None:
                 found[name] = Object(row[1], self._contents.take(row[2] + 1, name)[:-1])
-        return found
+        return taken
 
     def info(self, names: Sequence[str]) -> list[tuple[Oid, Kind] | None]:
         self._info.send("".join(f"{self._words[1]}{name}\n" for name in names))

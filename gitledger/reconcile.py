@@ -6,6 +6,8 @@ it: where somebody else was faster, it is made again of what is there now, and n
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from functools import partial
 
 from gitledger import (
@@ -15,13 +17,15 @@ from gitledger import (
     merge,
     objects,
     outgoing,
+    packs,
     pins,
     remote,
+    sshsig,
     transaction,
     verify,
 )
 from gitledger.codec import canonical
-from gitledger.errors import BadSignature, NotAllowed, StaleTip
+from gitledger.errors import BadSignature, LedgerError, NotAllowed, StaleTip
 from gitledger.examine import Eye
 from gitledger.ledger import Ledger
 from gitledger.model import Finding, Json, Oid
@@ -35,6 +39,8 @@ from gitledger.view import View, read_manifest
 
 SHOWN = 200
 """Bytes of a value that was overtaken, as it is kept for a person to see."""
+TAKEN = 1 << 20
+"""Bytes of the largest pack that is read as a whole when it was fetched; objects are some eight times as long."""
 MERGES_READ = 50
 """Merges made elsewhere that are looked through for fields set twice, the newest ones."""
 
@@ -56,6 +62,11 @@ class Sides:
         """Both sides, with nothing looked at yet."""
         return cls(ledger, line, ways, Eye(ledger.desk.store, again=True))
 
+    def prepare(self) -> None:
+        """What needs nothing of the remote's. Raises BadSignature unless this clone's own tip is good."""
+        self.verify_ours(self.ledger.tip())
+        sshsig.load()
+
     def join(self, theirs: Oid | None, outcome: Outcome) -> bool:
         """Bring the two together once, given what was fetched; False where somebody else was faster."""
         line = self.line
@@ -70,6 +81,7 @@ class Sides:
                 return False
             remote.refuse_default(line)
             return self._push(outcome, ours, ours, "")
+        self._take()
         self._same_ledger(theirs)
         if not self.verify_ours(ours):
             return False
@@ -116,6 +128,17 @@ class Sides:
             return False
         self._found(outcome, order, made.apart)  # not before the push: others are faster the longer it takes until then
         return True
+
+    def _take(self) -> None:
+        """Read what was fetched in one go, where that is not much: one after the other takes several times as long.
+
+        Only a hint: what is damaged, or in a form of pack that is not known here, is read when it is asked for.
+        """
+        for path in self.line.packs:
+            with suppress(LedgerError, OSError):
+                if os.path.getsize(f"{path}.pack") <= TAKEN:
+                    self.eye.take(packs.index(path, self.eye.algorithm))
+        self.line.packs.clear()
 
     def _push(self, outcome: Outcome, new: Oid, ours: Oid, theirs: Oid) -> bool:
         """Push `new`, then have the branch there, and remember it as seen."""

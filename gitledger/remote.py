@@ -73,6 +73,7 @@ class Line:
     heard: Callable[[str], None] | None = None
     refs: dict[str, Oid] = field(default_factory=dict)  # our own ones, as they were after the last fetch
     place: dict[str, str] = field(default_factory=dict)
+    packs: list[str] = field(default_factory=list)  # what fetches brought, by paths without an ending
 
     @property
     def branch(self) -> str:
@@ -190,6 +191,7 @@ def fetch(line: Line, *, more: Sequence[str] = (), meanwhile: Meanwhile | None =
     words += ["--refmap=", *more, *_told(line), _ALIAS]
     lock = os.path.join(line.gitdir.common, f"{line.incoming}.lock")
     was_there = os.path.lexists(lock)
+    before = _packs(line.gitdir)
     try:
         answer = _talk(line, [*words, f"+{line.branch}:{line.incoming}"], check=False, meanwhile=meanwhile)
     except BaseException:
@@ -208,7 +210,17 @@ def fetch(line: Line, *, more: Sequence[str] = (), meanwhile: Meanwhile | None =
     words = ["for-each-ref", "--format=%(refname) %(objectname)", line.incoming, line.seen]
     rows = gitcli.run(words, cwd=_at(line.gitdir)).line.splitlines()
     line.refs = {ref: oid for ref, _, oid in (row.partition(" ") for row in rows)}
+    line.packs += sorted(_packs(line.gitdir) - before)
     return line.refs.get(line.incoming)
+
+
+def _packs(gitdir: GitDir) -> set[str]:
+    folder = os.path.join(gitdir.common, "objects", "pack")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return set()
+    return {os.path.join(folder, name.removesuffix(".idx")) for name in names if name.endswith(".idx")}
 
 
 def seen(line: Line) -> Oid | None:

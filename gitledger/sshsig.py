@@ -161,6 +161,12 @@ def _verifier(blob: bytes) -> Callable[[Signature, bytes], bool] | None:
     return good
 
 
+def load() -> None:
+    """Load what a check needs when it is first made, for whoever has the time now."""
+    import cryptography.exceptions
+    import cryptography.hazmat.primitives.asymmetric.ed25519  # noqa: F401
+
+
 def _edwards(blob: bytes) -> Callable[[Signature, bytes], None]:
     # read here, and not by cryptography's reader of SSH keys, which loads every kind of key that there is
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from gitledger import objects
 from gitledger.errors import BadData, IOFailed, LockHeld, MissingObject, StaleTip
@@ -51,8 +51,11 @@ class Store(Protocol):
     def raw(self, oid: Oid) -> tuple[Kind, bytes]:
         """Kind and bytes of one object as `get` reads them, for whoever reads very many and hashes each."""
 
-    def ahead(self, oids: Iterable[Oid]) -> None:
-        """These are asked for next, each once: whatever is waited for may be waited for once. Says nothing itself."""
+    def ahead(self, oids: Iterable[Oid]) -> Collection[Oid]:
+        """These are asked for next, each once, so they may be waited for together; those that were, if any.
+
+        Nothing is wrong with the others, as far as this tells.
+        """
 
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """Store objects; when it returns each is on disk, with its folder. Those that are here already are no fault."""
@@ -100,8 +103,9 @@ class MemoryStore:
         thing = self.get(oid)
         return thing.kind, thing.data
 
-    def ahead(self, oids: Iterable[Oid]) -> None:
+    def ahead(self, oids: Iterable[Oid]) -> Collection[Oid]:
         """See Store."""
+        return ()
 
     def put(self, made: Sequence[tuple[Oid, Object]]) -> None:
         """See Store."""

@@ -130,7 +130,7 @@ class _Sync:
 
     def _meanwhile(self) -> None:
         """What needs nothing of the remote's: a fetch takes its time."""
-        self._both().verify_ours(self.ledger.tip())
+        self._both().prepare()
 
     def _both(self) -> Sides:
         if self.sides is None:

@@ -824,17 +824,16 @@ def test_a_repository_that_libgit2_cannot_open_is_unsupported_by_it_and_no_repos
             driver(str(tmp_path), REF)
 
 
-def test_what_is_read_ahead_is_waited_for_twice_and_what_is_large_is_not_kept(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_read_ahead_is_waited_for_twice_and_bounded_in_all(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = PlumbingStore(str(repo.path / ".git"), REF)
     blobs = [b"%d" % n for n in range(40)] + [bytes(1 << 20)]
     made = [(objects.oid("blob", data), Object("blob", data)) for data in blobs]
     ledger.put(made)
     sent: list[str] = []
     real = plumbing._Child.send
+    monkeypatch.setattr(plumbing, "_MOST", 1 << 20)
     monkeypatch.setattr(plumbing._Child, "send", lambda child, words: (sent.append(words), real(child, words))[1])
-    ledger.ahead(oid for oid, _ in made)
+    assert set(ledger.ahead(oid for oid, _ in made)) == {oid for oid, _ in made[:-1]}
     assert [len(words.splitlines()) for words in sent[-2:]] == [41, 40]
     sent.clear()
     for oid, thing in made:
@@ -842,6 +841,10 @@ def test_what_is_read_ahead_is_waited_for_twice_and_what_is_large_is_not_kept(
     assert len(sent) == 1, "the large one by itself"
     assert ledger.get(made[0][0]) == made[0][1], "each is kept until it was asked for once"
     assert len(sent) == 2
+    many = [(objects.oid("blob", data), Object("blob", data)) for data in (b"%d" % n * 9_000 for n in range(100, 160))]
+    ledger.put(many)
+    held = ledger.ahead(oid for oid, _ in many)
+    assert 30 < len(held) < 40, "what is read in several turns is bounded as a whole"
     ledger.close()
 
 

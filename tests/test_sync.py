@@ -413,6 +413,23 @@ def test_a_checkpoint_while_a_sync_fetches_or_verifies_is_no_rollback(
     assert set(made) <= set(pair.clones[1].git("rev-list", done.there).split())
 
 
+@pytest.mark.parametrize("version", [2, 1])
+def test_what_was_fetched_is_read_at_once_where_its_index_is_known_and_else_as_it_is_asked_for(
+    pair: Fleet, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    a, b = pair.ledgers
+    do(a, entries.note, "From a", None)
+    sync.sync(a, ORIGIN)
+    pair.clones[1].git("config", "fetch.unpackLimit", "1")
+    pair.clones[1].git("config", "pack.indexVersion", str(version))
+    taken: list[Oid] = []
+    real = Folders.take
+    monkeypatch.setattr(Folders, "take", lambda eye, oids: (taken.extend(oids), real(eye, oids))[1])
+    made = sync.sync(b, ORIGIN)
+    assert (made.fetched, made.tip) == (1, a.tip())
+    assert (a.tip() in taken) == (version == 2)
+
+
 def test_a_clone_whose_own_tip_is_not_good_takes_nothing_in_and_pushes_nothing(pair: Fleet) -> None:
     a, b = pair.ledgers
     do(a, entries.note, "From a", None)
