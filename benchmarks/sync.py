@@ -19,7 +19,7 @@ BUDGET = 3.0
 GROWTH = 1.3
 COMMITS, TURNS = 10, 100
 """What each side has that the other lacks: so many commits of so many events."""
-ROUNDS = 5
+ROUNDS = 15
 
 
 @dataclass(frozen=True, slots=True)
