@@ -46,7 +46,7 @@ MERGES_READ = 50
 
 
 @dataclass(slots=True)
-class Sides:
+class Both:
     """This clone's side of a ledger and the remote's, for all attempts of one sync."""
 
     ledger: Ledger
@@ -58,7 +58,7 @@ class Sides:
     scanned: set[Oid] = field(default_factory=set)
 
     @classmethod
-    def of(cls, ledger: Ledger, line: Line, ways: Ways) -> Sides:
+    def of(cls, ledger: Ledger, line: Line, ways: Ways) -> Both:
         """Both sides, with nothing looked at yet."""
         return cls(ledger, line, ways, Eye(ledger.desk.store, again=True))
 

@@ -18,6 +18,7 @@ from gitledger import gitcli, refusal, store
 from gitledger.errors import BadConfig, BadData, Missing, NotAllowed, TryAgain, Unsupported
 from gitledger.gitdir import GitDir
 from gitledger.model import Oid
+from gitledger.patterns import pattern
 from gitledger.values import dataclass, field
 
 INCOMING = "refs/ledgers/incoming"
@@ -28,20 +29,18 @@ _COMPLETING = (("--refetch",), ("--depth=2147483646",))
 The depth is not git's own infinity, which would make the user's branches whole as well.
 """
 _USAGE = 129
-_OWN_LOCK = re.compile(rf"'[^']*/{INCOMING}/[^']*\.lock': File exists")
+_OWN_LOCK = pattern(rf"'[^']*/{INCOMING}/[^']*\.lock': File exists")
 LEDGERS = "refs/heads/ledger/"
 
 Meanwhile = Callable[[], object]
 """What is done beside a fetch."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-_URL = re.compile(
-    r"(?:(?:https?|ssh|git|file)://|(?:[A-Za-z0-9._]+@)?[A-Za-z0-9][A-Za-z0-9._-]*:(?!:|//)|\.{0,2}/).+\Z"
-)
+_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_URL = pattern(r"(?:(?:https?|ssh|git|file)://|(?:[A-Za-z0-9._]+@)?[A-Za-z0-9][A-Za-z0-9._-]*:(?!:|//)|\.{0,2}/).+\Z")
 _ALIAS = ".gitledger"
 """What git calls the remote here: a name that has only the settings it is given, and no branch that tracks it."""
 _REACHED_BY = ("uploadpack", "receivepack", "proxy", "proxyauthmethod", "vcs", "promisor")
-_ROW = re.compile(r"([0-9a-f]{40,64})\t(\S+)\Z")
+_ROW = pattern(r"([0-9a-f]{40,64})\t(\S+)\Z")
 
 
 @dataclass(frozen=True, slots=True)

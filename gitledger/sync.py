@@ -7,7 +7,6 @@ this clone's own tip verified, while git fetches.
 from __future__ import annotations
 
 import os
-import re
 import time
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from gitledger import layout, lock, remote, syncstate
 from gitledger.errors import BadData, LedgerError, Missing, NotAllowed, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.model import Oid
+from gitledger.patterns import pattern
 from gitledger.redact import redact
 from gitledger.remote import Line, Remote
 from gitledger.syncing import BOTH_WAYS, Outcome, Refused, Ways
@@ -23,13 +23,13 @@ from gitledger.values import dataclass, replace
 from gitledger.view import View, read_manifest
 
 if TYPE_CHECKING:
-    from gitledger.reconcile import Sides
+    from gitledger.reconcile import Both
 
 ATTEMPTS = 10
 """How often a push is tried where other machines were faster."""
 GONE = "gone"
 """The word in a commit's place for a remote that may have no ledger."""
-OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+OID = pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def sync(ledger: Ledger, to: Remote, ways: Ways = BOTH_WAYS) -> Outcome:
@@ -108,7 +108,7 @@ class _Sync:
     ledger: Ledger
     line: Line
     ways: Ways
-    sides: Sides | None = None
+    both: Both | None = None
 
     def run(self) -> Outcome:
         """Attempts until both sides agree."""
@@ -132,12 +132,12 @@ class _Sync:
         """What needs nothing of the remote's: a fetch takes its time."""
         self._both().prepare()
 
-    def _both(self) -> Sides:
-        if self.sides is None:
+    def _both(self) -> Both:
+        if self.both is None:
             from gitledger import reconcile
 
-            self.sides = reconcile.Sides.of(self.ledger, self.line, self.ways)
-        return self.sides
+            self.both = reconcile.Both.of(self.ledger, self.line, self.ways)
+        return self.both
 
 
 # ── what is pending ──────────────────────────────────────────────────────────────────────────

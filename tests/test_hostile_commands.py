@@ -23,7 +23,7 @@ from gitledger.tasks import Hand
 from gitledger.view import Tail, View
 from tests.hostile import CORPUS, MIX, TYPES, records, unseen
 from tests.ledgers import again, begin
-from tests.sealed import Repo, git, new_repo, sealed_environment
+from tests.sealed import Repo, first_repo, git, new_repo, sealed_environment
 
 BRANCH = "feature/\u202e\u200b>>>`x`<img>@someone\u2028Ledger-Writer=evil"
 FILES = (b"caf\xe9 \xff.txt", "\u202efdp.exe".encode(), b"new\nline \x1b[31m", b"<script>`|.md", b"--option")
@@ -112,8 +112,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory, _home: dict[str, str]) -> dic
     """A linked work tree with hostile names, all of whose records hold hostile text that this machine trusts."""
     with within(_home):
         folder = tmp_path_factory.mktemp("ours")
-        repo = new_repo(folder / "repo")
-        repo.commit("first", {"README.md": "# first\n"})
+        repo = first_repo(folder / "repo")
         begin(repo)
         tree = Repo(folder / "wt \u202e>>>`x`<b>")
         repo.git("worktree", "add", "-q", "-b", BRANCH, str(tree.path))
@@ -135,8 +134,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory, _home: dict[str, str]) -> d
     """A clone whose ledger was taken over from another writer, who put hostile text into everything."""
     with within(_home):
         folder = tmp_path_factory.mktemp("theirs")
-        repo = new_repo(folder / "repo")
-        repo.commit("first", {"README.md": "# first\n"})
+        repo = first_repo(folder / "repo")
         begin(repo)
         other = repo.clone(folder / "other")
         other.git("branch", "ledger/main", "origin/ledger/main")
