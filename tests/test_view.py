@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from gitledger import codec, layout
+from gitledger import codec, layout, listing
 from gitledger.codec import record_bytes
 from gitledger.errors import BadData, NoSuchRecord
-from gitledger.model import Change, Event
+from gitledger.model import Change, Event, Key
 from gitledger.view import View
 
 T1A, T1B = "T-0001@aaaaaa", "T-0001@bbbbbb"
@@ -198,3 +200,28 @@ def test_a_manifest_of_a_newer_format_is_refused():
 def test_a_damaged_manifest_is_refused_by_name(data):
     with pytest.raises(BadData, match=r"manifest\.json"):
         View({layout.MANIFEST: data}.get)
+
+
+# ── lists of a shard ─────────────────────────────────────────────────────────────────────────
+GONE = object()
+ODD: tuple[Any, ...] = (
+    *(GONE, None, "", "a-b", "A b", "T-0001@ada1", 0, True, 1.5, {}, [], ["x"], ["T-0001@ada1"], [1, "ada1", 2]),
+    *([True, "ada1", 2], [1, "ada1", True], [1, 2, 3], [1, "ada1"], [[], "ada1", 2]),
+)
+KEYS = ("T-0002@bob2", "T-0101@ada1", "D-0001@ada1", "session:x", "T-1", "")
+
+
+@pytest.mark.parametrize(("folder", "letter"), [("tasks/00xx", "T"), ("decisions/00xx", "D")])
+def test_rows_that_pass_all_at_once_would_pass_one_by_one(folder: str, letter: str) -> None:
+    row: dict[str, Any] = {"state": "open", "status": "", "title": "x", "at": "", "task": None, "born": [1, "ada1", 2]}
+    row |= {"slug": "a-b", "area": ""} if letter == "T" else {}
+    rows: dict[Key, Any] = {f"{letter}-{n:04}@ada1": row for n in (1, 2)}
+    assert listing._are_plain(rows, folder), "as gitledger writes them"
+    changed = [{**row, name: value} for name in (*row, "depends", "parent", "more") for value in ODD]
+    changed = [{name: value for name, value in one.items() if value is not GONE} for one in changed]
+    tried = [{**rows, f"{letter}-0003@ada1": one} for one in (*changed, *ODD[1:])]
+    tried += [{**rows, key: row} for key in KEYS]
+    passed = [one for one in tried if listing._are_plain(one, folder)]
+    assert 0 < len(passed) < len(tried)
+    for one in passed:
+        assert all(listing._is_row(key, value, folder) for key, value in one.items()), one
