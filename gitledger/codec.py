@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
+from gitledger import digests
 from gitledger.errors import BadData
 from gitledger.model import Change, Event, Field, Json, Record, Stamp
 from gitledger.patterns import pattern
@@ -115,9 +116,7 @@ def event_line(event: Event) -> bytes:
 
 def line_hash(line: bytes) -> str:
     """SHA-256 in hex of an event's line, its newline included: the next event's `prev`."""
-    import hashlib  # OpenSSL takes milliseconds to load, and who only reads records needs none of it
-
-    return hashlib.sha256(line).hexdigest()
+    return digests.of("sha256", line).hexdigest()
 
 
 def read_event(line: bytes, where: str) -> Event:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
+from gitledger import digests
 from gitledger.errors import BadData
 from gitledger.model import Oid
 from gitledger.patterns import pattern
@@ -98,9 +99,7 @@ Get: TypeAlias = Callable[[Oid], Object]
 
 def oid(kind: Kind, data: bytes, algorithm: str = "sha1") -> Oid:
     """The id that git gives to these bytes."""
-    import hashlib  # OpenSSL costs milliseconds, and reading a ledger needs no hash
-
-    return hashlib.new(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data, usedforsecurity=False).hexdigest()
+    return digests.of(algorithm, b"%s %d\0" % (kind.encode(), len(data)) + data).hexdigest()
 
 
 def is_oid(text: str, algorithm: str = "sha1") -> bool:

@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from gitledger import gitcli, gitdir, store
+from gitledger import digests, gitcli, gitdir, store
 from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError
 from gitledger.model import Oid
 from gitledger.objects import Object
@@ -48,8 +48,6 @@ _INDEX_V2 = b"\377tOc\0\0\0\2"
 
 def build(things: Iterable[Object], algorithm: str) -> bytes:
     """A pack, version 2, of whole objects."""
-    import hashlib  # OpenSSL costs milliseconds, and a store that only reads needs no hash
-
     parts = [b""]
     for thing in things:
         size = len(thing.data)
@@ -62,7 +60,7 @@ def build(things: Iterable[Object], algorithm: str) -> bytes:
         parts.append(bytes(head) + zlib.compress(thing.data))
     parts[0] = b"PACK" + struct.pack(">II", 2, len(parts) - 1)
     body = b"".join(parts)
-    return body + hashlib.new(algorithm, body, usedforsecurity=False).digest()
+    return body + digests.of(algorithm, body).digest()
 
 
 def keep(common: str, pack: bytes) -> str:

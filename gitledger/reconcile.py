@@ -245,12 +245,12 @@ class Both:
 
         view = View(lambda path: objects.read(get, made.tree, path))
         owner = view.record(layout.writer_key(desk.writer.id))
-        key, _ = transaction.signer(desk, owner)
+        key, public = transaction.signer(desk, owner)
         names = " and ".join(sorted((ours[:12], theirs[:12])))
         plan = Plan("merge", (), redact(f"Merge {made.ours:,} and {made.theirs:,} events of {names}"))
         said = transaction.message(plan, view, desk.writer.id)
         new, signed = transaction.sign(desk, key, made.tree, (ours, theirs), transaction.person(desk), said)
-        desk.store.put((*made.made, (new, signed)))
+        transaction.write(desk, public, (*made.made, (new, signed)))
         return new
 
     def _found(self, outcome: Outcome, order: list[Oid], own: merge.Apart | None = None) -> None:

@@ -115,12 +115,12 @@ class _Rewrite:
             if (made.id, made.seq, made.lamport) != (event.id, event.seq, event.lamport):
                 raise BadData(f"event {event.id} would not keep its place; run: gitledger verify --full")
             lines.append(line)
-        key, _ = transaction.signer(self.desk, owner or view.record(layout.writer_key(me)))
+        key, public = transaction.signer(self.desk, owner or view.record(layout.writer_key(me)))
         edited = transaction.next_tree(self.desk, view, lines, self.tree)
         parents = (self.tip,) if self.tip else ()
         said = self._message(commit, view)
         oid, signed = transaction.sign(self.desk, key, edited.tree, parents, redact(commit.author), said)
-        store.put((*edited.objects, (oid, signed)))
+        transaction.write(self.desk, public, (*edited.objects, (oid, signed)))
         self.oids[old] = self.tip = oid
         self.tree = edited.tree
 
@@ -179,10 +179,10 @@ class _Rewrite:
             redact(f"Written anew from {stretch[0][:12]} on, without a secret"),
             (redact(f"{len(stretch)} commits were made and signed again; the tip before was {old[:12]}."),),
         )
-        key, _ = transaction.signer(self.desk, view.record(layout.writer_key(me)))
+        key, public = transaction.signer(self.desk, view.record(layout.writer_key(me)))
         said = transaction.message(plan, view, me)
         new, signed = transaction.sign(self.desk, key, edited.tree, (self.tip,), transaction.person(self.desk), said)
-        self.desk.store.put((*edited.objects, (new, signed)))
+        transaction.write(self.desk, public, (*edited.objects, (new, signed)))
         return new
 
 

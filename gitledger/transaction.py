@@ -1,17 +1,19 @@
 """The checkpoint transaction: everything that makes a commit on the ledger goes through here.
 
-Ten steps (the numbers stand in the code): lock, ingest, build, fold and render, objects, signed commit, durable
-write, compare-and-swap, read back, and only then forget the WAL. Whatever fails before the swap leaves the ref as it
-was; a commit that does not read back is taken off the ref again. The WAL goes last, so nothing acknowledged is lost.
+Ten steps (the numbers stand in the code): lock, ingest, build, fold and render, objects, signed commit, durable write
+with the signature proved beside it, compare-and-swap, read back, and only then forget the WAL. Whatever fails before
+the swap leaves the ref as it was; a commit that does not read back is taken off the ref again. The WAL goes last, so
+nothing acknowledged is lost.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from gitledger import frame, ingest, layout, lock, objects, pins, signing, store, trust, wal
-from gitledger.errors import BadSignature, LedgerError, Missing, MissingObject, NoLedger, NotAllowed, StaleTip
+from gitledger.errors import BadSignature, LedgerError, MissingObject, NoLedger, NotAllowed, StaleTip
 from gitledger.mint import Mint
 from gitledger.model import Draft, Event, Finding, Oid, Position, Record
 from gitledger.redact import Clean, CleanBytes, Known, redact, texts
@@ -211,10 +213,10 @@ def _attempt(desk: Desk, build: Callable[[View], Plan | None], genesis: bool) ->
     edited = next_tree(desk, view, (line for _, line in lines), base)  # 4, 5
     said = message(plan, view, desk.writer.id, secrets)
     new, signed = sign(desk, key, edited.tree, (tip,) if tip else (), person(desk), said)  # 6
-    desk.store.put((*edited.objects, (new, signed)))  # 7
+    write(desk, public, (*edited.objects, (new, signed)))  # 7
     desk.store.swap(new, tip, f"gitledger: {plan.kind}")  # 8
     try:
-        _read_back(desk, new, edited, public)  # 9
+        store.read_back(desk.store, new, edited)  # 9
     except (LedgerError, OSError):
         desk.store.swap(tip, new, "gitledger: the new commit did not read back")
         raise
@@ -250,6 +252,20 @@ def sign(
     return objects.oid("commit", signed, desk.store.algorithm), objects.Object("commit", signed)
 
 
+def write(desk: Desk, public: signing.PublicKey, made: tuple[tuple[Oid, objects.Object], ...]) -> None:
+    """Put objects to disk, the commit last, while its one signature is proved to be by `public`, in the writer's name.
+
+    BadSignature where it is not: a ref that named this commit could be followed by nobody.
+    """
+    data = made[-1][1].data
+    signatures = objects.parse_commit(data).signatures
+    if len(signatures) != 1:
+        raise BadSignature(f"a commit carries {len(signatures)} signatures instead of one; run: gitledger verify")
+    # By the key as the ledger has it: one that its owner changed since may sign what nobody else can check.
+    put = partial(desk.store.put, made)
+    verify(objects.signed_payload(data), signatures[0][1], public.line, desk.writer.principal, meanwhile=put)
+
+
 def message(plan: Plan, view: View, writer: str, secrets: Known = ()) -> Clean:
     """The commit's message: subject of at most 72 characters, capsule, and the trailers that bind it to its ledger."""
     tail = view.manifest.writers[writer]
@@ -279,16 +295,21 @@ def verify(
 ) -> None:
     """BadSignature unless `armored` is over `payload` by a public key as a ledger carries it, in a principal's name.
 
-    `meanwhile` is done before the answer is in; what it raises is raised.
+    `meanwhile` is done beside it, before the answer is in where that takes a child; what it raises is raised.
     """
-    if public_key.startswith(signing.OTHERS):
+    line = "" if public_key.startswith(signing.OTHERS) else signing.allowed_signers_line(principal, public_key)
+    if line and "cryptography.exceptions" not in sys.modules:  # whose loading takes longer than an ssh-keygen
+        signing.verify(payload, armored, line.encode(), principal, meanwhile=meanwhile)
+        return
+    if line:
+        from gitledger import sshsig
+
+        sshsig.verify(payload, armored, line.encode(), principal)
+    else:
         from gitledger import gitsigner  # nobody else pays for it
 
-        meanwhile()
         gitsigner.check(payload, armored, public_key)
-        return
-    line = signing.allowed_signers_line(principal, public_key)
-    signing.verify(payload, armored, line.encode(), principal, meanwhile=meanwhile)
+    meanwhile()
 
 
 def signer(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.PublicKey]:
@@ -316,20 +337,6 @@ def signer(desk: Desk, record: Record | None) -> tuple[signing.Signer, signing.P
         f"the ledger knows this clone's writer {me.id} {knows}, and the key here is {me.key.fingerprint}; "
         "restore the first one, or join with a new writer by: gitledger init"
     )
-
-
-def _read_back(desk: Desk, new: Oid, edited: objects.Edited, public: signing.PublicKey) -> None:
-    data = desk.store.get(new, fresh=True).data
-    if objects.oid("commit", data, desk.store.algorithm) != new:
-        raise Missing(f"commit {new[:12]} reads back as other bytes; run: git fsck")
-    signatures = objects.parse_commit(data).signatures
-    if len(signatures) != 1:
-        raise BadSignature(
-            f"commit {new[:12]} carries {len(signatures)} signatures instead of one; run: gitledger verify"
-        )
-    # By the key as the ledger has it: one that its owner changed since may sign what nobody else can check.
-    whole = partial(store.read_back, desk.store, new, edited)
-    verify(objects.signed_payload(data), signatures[0][1], public.line, desk.writer.principal, meanwhile=whole)
 
 
 def _tidy(desk: Desk, public: signing.PublicKey, tip: Oid | None, new: Oid, sealed: list[str]) -> list[Finding]:

@@ -168,12 +168,13 @@ def test_a_key_that_is_gone_is_named_and_another_of_this_clone_is_not_taken_for_
 CRASH = """
 import os, sys
 from gitledger import discover, identity, keys, pins, signing, transaction, wal
+from gitledger import store as stores
 from gitledger.plumbing import PlumbingStore
 place, name = sys.argv[2].rsplit(".", 1)
 def die(*a, **k): os._exit(9)
 book = discover.open(sys.argv[1])
 setattr({"signing": signing, "pins": pins, "identity": identity, "transaction": transaction, "wal": wal,
-         "store": PlumbingStore}[place], name, die)
+         "store": PlumbingStore, "stores": stores}[place], name, die)
 keys.rotate(book.desk, book.gitdir.common, discover.new_key)
 """
 
@@ -189,7 +190,7 @@ keys.rotate(book.desk, book.gitdir.common, discover.new_key)
         "signing.sign",
         "store.put",
         "store.swap",
-        "transaction._read_back",
+        "stores.read_back",
         "transaction._remember",
         "wal.forget",
     ],

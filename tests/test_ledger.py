@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, entries, genesis, ledger, lock, signing, tasks, transaction, verify, wal
+from gitledger import discover, entries, genesis, ledger, lock, signing, sshsig, tasks, transaction, verify, wal
 from gitledger.errors import (
     Blocked,
     CannotWrite,
@@ -262,7 +262,7 @@ def failures(book: Ledger, monkeypatch: pytest.MonkeyPatch, step: str) -> Iterat
     elif step == "read back":
         monkeypatch.setattr(transaction.store, "read_back", full)
     elif step == "verify":
-        monkeypatch.setattr(transaction.signing, "verify", full)
+        monkeypatch.setattr(transaction, "verify", full)
     elif step == "os error":
 
         def broken(*args: object) -> None:
@@ -296,6 +296,23 @@ def test_a_failing_step_leaves_everything_as_it_was(step: str, repo: Repo, monke
     made = again(repo).checkpoint()  # and afterwards it works, with nothing lost
     assert again(repo).view().manifest.numbers["T"] == 1
     assert made.name == "C-000001"
+
+
+@pytest.mark.parametrize("way", ["ssh-keygen", "in process"])
+def test_a_signature_that_is_not_good_is_found_before_the_branch_moves(
+    way: str, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = begin(repo)
+    real, moved = signing.sign, []
+    monkeypatch.setattr(signing, "sign", lambda payload, key: real(payload + b"x", key))
+    monkeypatch.setattr(type(book.desk.store), "swap", lambda *args: moved.append(args))
+    if way == "in process":
+        sshsig.load()
+    else:
+        monkeypatch.delitem(sys.modules, "cryptography.exceptions", raising=False)
+    with pytest.raises(Blocked, match=r"the signature (by .* is not a good one of|is not over|by \S+ is not over)"):
+        book.checkpoint()
+    assert moved == []
 
 
 def test_another_writers_commit_in_between_is_built_upon(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:

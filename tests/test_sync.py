@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitledger import discover, doctor, entries, layout, merge, objects, remote, sync, syncing, tasks, verify
+from gitledger import discover, doctor, entries, layout, merge, objects, remote, signing, sync, syncing, tasks, verify
 from gitledger.briefing import gather
 from gitledger.errors import BadSignature, LockHeld, TryAgain
 from gitledger.folders import Folders
@@ -443,6 +443,24 @@ def test_a_clone_whose_own_tip_is_not_good_takes_nothing_in_and_pushes_nothing(p
     assert here.git("ls-remote", "origin", "refs/heads/ledger/main").split()[0] == there
     here.git("update-ref", "refs/heads/ledger/main", good)
     assert sync.sync(b, ORIGIN).tip == there
+
+
+def test_a_merge_whose_signature_is_not_good_is_neither_pushed_nor_taken(
+    pair: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = pair.ledgers
+    for ledger in (a, b):
+        do(ledger, tasks.add, "One task of each")
+        ledger.checkpoint()
+    sync.sync(b, ORIGIN)
+    there, here, real = pair.clones[0].git("ls-remote", "origin"), a.tip(), signing.sign
+    with monkeypatch.context() as patch:
+        patch.setattr(signing, "sign", lambda payload, key: real(payload + b"x", key))
+        with pytest.raises(BadSignature, match="is not over these bytes"):
+            sync.sync(a, ORIGIN)
+    assert (pair.clones[0].git("ls-remote", "origin"), a.tip()) == (there, here)
+    sync.sync(a, ORIGIN)
+    assert names(a) >= names(b)
 
 
 # ── locks of refs that are ours ──────────────────────────────────────────────────────────────

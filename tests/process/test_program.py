@@ -401,6 +401,16 @@ def test_what_a_session_waits_for_loads_nothing_that_it_could_do_without(started
     assert done.stdout.splitlines()[-1] == "0"
 
 
+def test_a_checkpoint_loads_no_openssl_for_the_little_that_it_hashes_and_proves(started: Repo) -> None:
+    script = (
+        "import os, sys; from gitledger.__main__ import main; sys.argv[1:] = ['checkpoint']\n"
+        "os._exit = lambda status: print(status, *{'_hashlib', 'cryptography'} & set(sys.modules)) or sys.exit()\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=started.path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
+
+
 def test_a_plain_sync_says_the_same_without_click(started: Repo) -> None:
     script = (
         "import os, sys; from gitledger.__main__ import main; sys.argv[1:] = sys.argv[1].split()\n"
