@@ -15,26 +15,23 @@ change places once more.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from gitledger import gitdir, layout, lock, memoryfile, memoryrecord, memorystate, pins, schema, sessions
+from gitledger import layout, lock, memoryfile, memoryrecord, pins, schema, sessions
 from gitledger.blocks import Lines, split
-from gitledger.errors import BadData, CannotWrite, IOFailed, LedgerError, Missing, TryAgain
+from gitledger.errors import IOFailed, LedgerError, Missing, TryAgain
 from gitledger.ledger import Ledger
 from gitledger.memorycheck import Edit, check, edited
+from gitledger.memorykept import DEADLINE, CutOff, beside, cut_off, folder, forget, keep, kept_path, sweep, waits
 from gitledger.memoryrecord import Made
-from gitledger.model import Finding, Json, Key
+from gitledger.model import Finding, Key
 from gitledger.redact import Known, redact
 from gitledger.render.text import line as one_line
 from gitledger.transaction import Plan, Written
 from gitledger.values import dataclass, replace
 from gitledger.view import View
 
-DEADLINE = 20.0
-"""Seconds to wait for another gitledger that changes a file of the same folder."""
 LOOKED_AT = 50
 """The newest changes of this writer among which one that was cut off is looked for."""
 
@@ -129,7 +126,7 @@ def apply(ledger: Ledger, loaded: Loaded, edits: tuple[Edit, ...], how: str, und
     with _held(path):
         recover(ledger, locked=path)
         memoryfile.look(path)
-        temp = memoryfile.stage(path, after, _waits(ledger, made.id))  # 1
+        temp = memoryfile.stage(path, after, waits(ledger, made.id))  # 1
         try:
             keep(ledger, made, path, loaded.data)  # 2
             kept = _backup(ledger, made, loaded.data)
@@ -191,7 +188,7 @@ def _put_back(ledger: Ledger, made: Made, path: str, temp: str, before: bytes) -
     """The file as it was, after the ledger could not be told; where somebody wrote meanwhile, theirs stays."""
     try:
         if not os.path.lexists(temp):
-            memoryfile.stage(path, before, _waits(ledger, made.id))
+            memoryfile.stage(path, before, waits(ledger, made.id))
         memoryfile.swap(path, temp, made.result)
     except (LedgerError, OSError):
         return  # what was kept tells the next command, which tries once more
@@ -222,7 +219,7 @@ def _end(ledger: Ledger, made: Made, view: View, key: Key, path: str, before: by
         findings.append(
             Finding("after the commit", log_path(ledger), str(e), "the change itself is made and committed")
         )
-    findings += _drop(path, _temp(ledger, path, made), made.source)
+    findings += _drop(path, beside(ledger, path, made), made.source)
     forget(ledger, made.id)  # 6
     return findings
 
@@ -256,69 +253,7 @@ def _log(ledger: Ledger, made: Made, name: str, before: bytes) -> None:
     memoryfile.append(log_path(ledger), lines)
 
 
-# ── what is kept on this machine ─────────────────────────────────────────────────────────────
-def folder(ledger: Ledger) -> str:
-    """The folder of this ledger's local memory files, made where there is none."""
-    gitdir.check_state(ledger.gitdir.common)
-    path = ledger.desk.home.state
-    for name in ("memory", ledger.desk.home.name):
-        path = os.path.join(path, name)
-        if os.path.islink(path):
-            raise CannotWrite(f"{path} is not a folder (a symlink); move it away")
-        os.makedirs(path, mode=0o700, exist_ok=True)
-    return path
-
-
-def kept_path(ledger: Ledger, key: Key) -> str:
-    """Where the bytes of a file before the change `key` lie, if they may not travel."""
-    return os.path.join(folder(ledger), f"{key}.before")
-
-
-def keep(ledger: Ledger, made: Made, path: str, before: bytes) -> None:
-    """Keep what is about to be done: the bytes first, so that what tells of them never stands alone."""
-    base = os.path.join(folder(ledger), made.id)
-    pins.write_private(f"{base}.bytes", before)
-    value = {"format": 1, "path": path, "made": memoryrecord.made_value(made)}
-    pins.write_private(f"{base}.json", json.dumps(value).encode() + b"\n")
-
-
-def forget(ledger: Ledger, id: str) -> None:  # noqa: A002
-    """Let go of what was kept, what tells of the bytes first."""
-    base = os.path.join(folder(ledger), id)
-    memoryfile.remove(f"{base}.json")
-    memoryfile.remove(f"{base}.bytes")
-
-
-def _temp(ledger: Ledger, path: str, made: Made) -> str:
-    return os.path.join(os.path.dirname(path), f"{memoryfile.PREFIX}{_waits(ledger, made.id)}")
-
-
-def _waits(ledger: Ledger, id: str) -> str:  # noqa: A002
-    # Of this clone and ledger: what another one's command has waiting beside the same file is not ours to sweep away.
-    place = f"{ledger.desk.home.state}\0{ledger.desk.home.name}"
-    return f"{memoryfile.digest(os.fsencode(place))[:12]}-{id}"
-
-
-@dataclass(frozen=True, slots=True)
-class CutOff:
-    """A change that was under way when its process ended."""
-
-    made: Made
-    path: str
-    before: bytes
-
-
-def cut_off(ledger: Ledger) -> Iterator[CutOff]:
-    """The changes that were under way when their processes ended, oldest first."""
-    for where in memorystate.under_way(folder(ledger)):
-        try:
-            value: Json = json.loads(gitdir.read_own(where))
-            made = memoryrecord.read_made(value["made"], where)
-            yield CutOff(made, str(value["path"]), gitdir.read_own(where.removesuffix(".json") + ".bytes"))
-        except (OSError, ValueError, LookupError, TypeError) as e:
-            raise BadData(f"{where} is not what gitledger wrote ({e}); move it away") from e
-
-
+# ── ending what was cut off ────────────────────────────────────────────────────────────────
 def recover(ledger: Ledger, locked: str = "") -> list[Finding]:
     """End every change that was cut off, one way or the other, and say which; `locked` is a file whose folder is held.
 
@@ -326,11 +261,12 @@ def recover(ledger: Ledger, locked: str = "") -> list[Finding]:
     """
     findings = []
     for cut in list(cut_off(ledger)):
-        if os.path.dirname(cut.path) == os.path.dirname(locked or "/"):
+        base = os.path.dirname(cut.path)
+        if base == os.path.dirname(locked or "/"):
             findings.append(_recovered(ledger, cut))
             continue
         try:
-            with _held(cut.path):
+            with _held(cut.path) if os.path.isdir(base) else lock.folder(folder(ledger), deadline=DEADLINE):
                 if any(
                     again.made.id == cut.made.id for again in cut_off(ledger)
                 ):  # else its process has ended it by now
@@ -338,13 +274,13 @@ def recover(ledger: Ledger, locked: str = "") -> list[Finding]:
         except TryAgain:
             continue  # it is under way
     if locked:
-        _sweep(ledger, locked)
+        sweep(ledger, locked)
     return findings
 
 
 def _recovered(ledger: Ledger, cut: CutOff) -> Finding:
     made, path, name = cut.made, cut.path, cut.made.name
-    temp = _temp(ledger, path, made)
+    temp = beside(ledger, path, made)
     waiting, now = memoryfile.read(temp), memoryfile.read(path)
     state = memoryfile.digest(waiting) if waiting is not None else ""
     view = ledger.view()
@@ -384,11 +320,3 @@ def _logged(ledger: Ledger, made: Made, name: str) -> bool:
             return f"{made.at} {name} ".encode() in f.read()
     except OSError:
         return False
-
-
-def _sweep(ledger: Ledger, path: str) -> None:
-    """Remove what waits beside a file and belongs to no change any more; the folder's lock is held."""
-    base = os.path.dirname(path)
-    for name in os.listdir(base):
-        if name.startswith(f"{memoryfile.PREFIX}{_waits(ledger, '')}"):
-            memoryfile.remove(os.path.join(base, name))

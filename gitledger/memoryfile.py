@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 import sys
 
@@ -19,7 +20,9 @@ BIGGEST = 512 << 10
 """Bytes of a memory file; a larger one is no agent's memory, and would not fit into one record."""
 PREFIX = ".gitledger-memory-"
 """How the name of a file begins that waits beside a memory file."""
-_SWAPS = (".{}.swp", ".{}.swo", ".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
+_SWAPS = (".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
+_VIM = re.compile(r"\.s[a-w][a-z]")
+"""How the name of vim's swap file ends: `.swp` is the first one, `.swo` the next, down to `.saa`."""
 
 
 def digest(data: bytes) -> str:
@@ -68,13 +71,20 @@ def read(path: str) -> bytes | None:
 def look(path: str) -> None:
     """Raise where the file at `path` is not to be changed now: open in an editor, read-only, or of two names."""
     folder, name = os.path.split(path)
-    for form in _SWAPS:
-        swap = os.path.join(folder, form.format(name))
-        if os.path.lexists(swap):
+    try:
+        there = os.listdir(folder)
+        found = os.stat(path)
+    except FileNotFoundError as e:
+        raise TryAgain(f"{path} is not there any more; look where it went and run this again") from e
+    except OSError as e:
+        raise CannotWrite(f"{path} cannot be looked at ({e.strerror}); mend its folder's permissions") from e
+    swaps = {form.format(name) for form in _SWAPS}
+    for other in sorted(there):
+        if other in swaps or (other.startswith(f".{name}.") and _VIM.fullmatch(other, len(name) + 1)):
+            swap = os.path.join(folder, other)
             raise TryAgain(
                 f"{path} is open in an editor ({swap} is there), which would save over it; close it there first"
             )
-    found = os.stat(path)
     if not found.st_mode & 0o222:
         raise CannotWrite(f"{path} is read-only and was left alone; make it writable and run this again")
     if found.st_nlink > 1:
@@ -82,7 +92,7 @@ def look(path: str) -> None:
 
 
 def stage(path: str, data: bytes, name: str) -> str:
-    """Write `data` beside the file at `path`, synced, with that file's owner and mode; the path of what waits there."""
+    """Write `data` beside the file at `path`, synced, with that file's owner, mode and access list; where it waits."""
     folder = os.path.dirname(path)
     temp = os.path.join(folder, f"{PREFIX}{name}")
     try:
@@ -93,6 +103,7 @@ def stage(path: str, data: bytes, name: str) -> str:
                 if (there.st_uid, there.st_gid) != (os.geteuid(), os.getegid()):
                     os.fchown(fd, there.st_uid, there.st_gid)
                 os.fchmod(fd, stat.S_IMODE(there.st_mode))
+                _attributes(path, fd)
                 f.write(data)
                 f.flush()
                 os.fsync(fd)
@@ -102,6 +113,25 @@ def stage(path: str, data: bytes, name: str) -> str:
     except OSError as e:
         raise CannotWrite(f"{path} cannot be replaced ({e.strerror or e}); it is as it was") from e
     return temp
+
+
+def _attributes(path: str, fd: int) -> None:
+    """Give an open file what else is said of the one at `path`: who may do what with it, and a person's own marks."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(path)
+    except OSError as e:
+        if e.errno == errno.ENOTSUP:
+            return
+        raise
+    for name in names:
+        try:
+            os.setxattr(fd, name, os.getxattr(path, name))
+        except OSError:
+            if name.startswith(("user.", "system.posix_acl")):
+                raise
+            # The rest is the system's own: a label, say, which the new file has by its folder.
 
 
 def swap(path: str, temp: str, expected: str) -> None:

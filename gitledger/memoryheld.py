@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from gitledger import gitdir, memoryfile, pins
 from gitledger.errors import BadData, Missing
 from gitledger.ledger import Ledger
-from gitledger.memory import Loaded, folder, load, targets
+from gitledger.memory import Loaded, load, targets
+from gitledger.memorykept import folder
 from gitledger.memorystate import PROPOSAL
 from gitledger.model import Json
 

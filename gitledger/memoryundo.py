@@ -6,7 +6,7 @@ change touched what this one left, it is named, and nothing is put back.
 
 from __future__ import annotations
 
-from gitledger import authority, gitdir, layout, memory, memoryfile, memoryrecord
+from gitledger import authority, gitdir, layout, memory, memoryfile, memorykept, memoryrecord
 from gitledger.blocks import Lines, Span, end_of, split
 from gitledger.errors import BadData, Missing, NotAllowed
 from gitledger.ledger import Ledger
@@ -93,7 +93,7 @@ def _before(ledger: Ledger, told: Told) -> Lines:
     if told.before is not None:
         return told.before
     try:
-        return split(gitdir.read_own(memory.kept_path(ledger, told.key)), told.path)
+        return split(gitdir.read_own(memorykept.kept_path(ledger, told.key)), told.path)
     except FileNotFoundError as e:
         where = "its file held a secret, so its bytes" if not told.exact else "its bytes"
         raise Missing(

@@ -22,6 +22,7 @@ from gitledger import (
     layout,
     memory,
     memoryfile,
+    memorykept,
     memoryrecord,
     memoryundo,
     transaction,
@@ -82,7 +83,7 @@ def sound(book: Ledger) -> None:
 
 def left_over(book: Ledger, file: Path) -> list[str]:
     """What waits beside a file or is kept of a change under way."""
-    kept = [name for name in os.listdir(memory.folder(book)) if name.endswith((".json", ".bytes"))]
+    kept = [name for name in os.listdir(memorykept.folder(book)) if name.endswith((".json", ".bytes"))]
     return kept + [name for name in os.listdir(file.parent) if name != file.name]
 
 
@@ -163,6 +164,25 @@ def test_mode_owner_and_a_symlink_stay(book: Ledger, repo: Repo, tmp_path: Path,
     assert link.is_symlink()
     assert fact(5) not in real.read_text()
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no such attributes")
+def test_who_may_read_it_and_what_a_person_noted_of_it_stay(book: Ledger, file: Path) -> None:
+    import struct
+
+    # Version 2; the owner, one more user, the group, the mask, the others.
+    rows = ((1, 6, 0xFFFFFFFF), (2, 4, 1234), (4, 4, 0xFFFFFFFF), (16, 4, 0xFFFFFFFF), (32, 0, 0xFFFFFFFF))
+    access = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+    marks = {"user.note": b"mine", "system.posix_acl_access": access}
+    try:
+        for name, value in marks.items():
+            os.setxattr(file, name, value)
+    except OSError as e:
+        pytest.skip(f"the file system keeps none ({e})")
+    apply(book, change(fact(5)))
+    assert fact(5) not in file.read_text()
+    assert {name: os.getxattr(file, name) for name in marks} == marks
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
 def test_a_name_of_the_work_tree_cannot_lead_out_of_it(book: Ledger, file: Path, tmp_path: Path) -> None:
@@ -250,7 +270,7 @@ def test_what_somebody_writes_into_the_old_file_is_kept(book: Ledger, file: Path
     assert kept[0].name in made.findings[0].what
 
 
-@pytest.mark.parametrize("name", [".MEMORY.md.swp", ".#MEMORY.md", ".~lock.MEMORY.md#"])
+@pytest.mark.parametrize("name", [".MEMORY.md.swp", ".MEMORY.md.swn", ".#MEMORY.md", ".~lock.MEMORY.md#"])
 def test_a_file_that_is_open_in_an_editor_is_left_alone(book: Ledger, file: Path, name: str) -> None:
     swap = file.parent / name
     swap.symlink_to("nowhere")
@@ -259,6 +279,16 @@ def test_a_file_that_is_open_in_an_editor_is_left_alone(book: Ledger, file: Path
         apply(book, change(fact(5)))
     swap.unlink()
     assert (file.read_text(), book.tip(), left_over(book, file)) == (TEXT, tip, [])
+
+
+def test_a_file_that_went_meanwhile_is_missed_and_not_made_anew(book: Ledger, file: Path) -> None:
+    loaded = memory.present(book)[0]
+    data = json.dumps({"source_sha256": loaded.sha256, "changes": [change(fact(5))]}).encode()
+    edits = memory.accepted(book, loaded, data)
+    file.unlink()
+    with pytest.raises(TryAgain, match="is not there any more"):
+        memory.apply(book, loaded, edits, "audit")
+    assert (file.exists(), left_over(book, file)) == (False, [])
 
 
 def test_a_read_only_file_is_left_alone(book: Ledger, file: Path) -> None:
@@ -430,6 +460,69 @@ def test_a_kill_that_is_followed_by_an_edit_is_told_as_it_was(book: Ledger, repo
     sound(book)
 
 
+@pytest.mark.parametrize("step", ["swap", "exchange"])
+def test_a_change_that_was_cut_off_is_ended_in_a_repository_that_was_moved_since(
+    book: Ledger, repo: Repo, file: Path, step: str
+) -> None:
+    def work() -> None:
+        real = getattr(memoryfile, step)
+        setattr(memoryfile, step, lambda *words: (step == "exchange" and real(*words), os._exit(9)))
+        apply(again(repo), change(fact(5)))
+
+    assert killed(work) == 9
+    moved = Repo(repo.path.rename(repo.path.with_name("elsewhere")))
+    there = moved.path / "memory" / "MEMORY.md"
+    made = step == "exchange"
+    wanted = TEXT.replace(f"{fact(5)}\n", "") if made else TEXT
+    assert [("M-0001 now" in one.what) for one in memory.recover(again(moved))] == [made]
+    assert (there.read_text(), again(moved).view().manifest.numbers.get("M", 0)) == (wanted, int(made))
+    apply(again(moved), change(fact(6)))
+    assert left_over(again(moved), there) == []
+    sound(again(moved))
+
+
+def test_a_change_that_was_cut_off_holds_nothing_up_where_its_folder_is_gone(
+    book: Ledger, repo: Repo, file: Path
+) -> None:
+    def work() -> None:
+        memory._commit = lambda *words: os._exit(9)  # type: ignore[assignment]
+        apply(again(repo), change(fact(5)))
+
+    assert killed(work) == 9
+    for path in file.parent.iterdir():
+        path.unlink()
+    file.parent.rmdir()
+    assert ["M-0001 now" in one.what for one in memory.recover(again(repo))] == [True]
+    told = memoryrecord.told(again(repo).view(), again(repo).view().resolve("M-0001", layout.MEMORY))
+    assert told.before is not None  # all that is left of the file
+    assert told.before.data() == TEXT.encode()
+    file.parent.mkdir()
+    file.write_text(TEXT)
+    apply(again(repo), change(fact(6)))
+    assert left_over(book, file) == []
+    sound(book)
+
+
+def test_bytes_that_nothing_tells_of_do_not_stay(book: Ledger, repo: Repo, file: Path) -> None:
+    from gitledger import pins
+
+    def work() -> None:
+        real = pins.write_private
+
+        def write(path: str, data: bytes) -> None:
+            real(path, data)
+            if path.endswith(".bytes"):
+                os._exit(9)
+
+        pins.write_private = write
+        apply(again(repo), change(fact(5)))
+
+    assert killed(work) == 9
+    assert [name.endswith(".bytes") for name in left_over(book, file) if not name.startswith(".")] == [True]
+    apply(again(repo), change(fact(5)))
+    assert left_over(book, file) == []
+
+
 # ── undo ─────────────────────────────────────────────────────────────────────────────────────
 def test_an_undo_puts_back_every_byte_whatever_was_changed_elsewhere(book: Ledger, file: Path) -> None:
     raw = "\ufeff# A\r\n\r\n- ein\tFakt ü\r\n- two\n- 三\r\n\r\n### S\r\n- x y z\r\n- x y w\r\n\r\n- the last line"
@@ -532,7 +625,7 @@ def test_a_secret_of_the_file_is_in_no_object_and_comes_back_here(book: Ledger, 
             # By the digest of the file one could try all PINs.
             assert memoryfile.digest(raw.encode()) not in data
     assert token not in "".join(_lines(book))
-    kept = Path(memory.kept_path(book, made.key))
+    kept = Path(memorykept.kept_path(book, made.key))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     away = kept.rename(kept.with_suffix(".away"))
     with pytest.raises(Missing, match="its file held a secret, so its bytes are only where"):
