@@ -85,9 +85,14 @@ def present(ledger: Ledger, named: str = "") -> list[Loaded]:
     asked = targets(ledger, named)
     found = [loaded for target in asked if (loaded := load(target)) is not None]
     if not found:
-        names = ", ".join(target.path for target in asked) or "none is configured"
-        raise Missing(f"there is no memory file ({names}); name one by: gitledger config set memory.files PATH")
+        raise none_there(asked)
     return found
+
+
+def none_there(asked: list[Target]) -> Missing:
+    """The error that none of these memory files is there."""
+    names = ", ".join(target.path for target in asked) or "none is configured"
+    return Missing(f"there is no memory file ({names}); name one by: gitledger config set memory.files PATH")
 
 
 def load(target: Target) -> Loaded | None:
@@ -137,11 +142,11 @@ def apply(ledger: Ledger, loaded: Loaded, edits: tuple[Edit, ...], how: str, und
             raise
         try:
             written, key = _commit(ledger, made, loaded.text)  # 4
-        except (LedgerError, OSError) as e:
+        except Exception as e:  # also a fault of ours: a file that changed and no word of it would be worse
             _put_back(ledger, made, path, temp, loaded.data)
-            if isinstance(e, LedgerError):
-                raise
-            raise IOFailed(f"{e.strerror or e}; {made.name} is as it was") from e
+            if isinstance(e, OSError):
+                raise IOFailed(f"{e.strerror or e}; {made.name} is as it was") from e
+            raise
         findings = _end(ledger, made, written.view, key, path, loaded.data)
     return Applied(key, written.view.name(key), written.commit, made, loaded.text, (*written.findings, *findings), kept)
 

@@ -45,13 +45,17 @@ def send(urls: Sequence[str], title: str, text: str) -> tuple[str, ...]:
         for url in urls:
             heard.rows.clear()
             one = apprise.Apprise()
-            if not one.add(url):
-                faults.append(f"{_shown(url)} is no address that apprise knows; mend notify.urls")
-            elif not one.notify(
-                body=body, title=title if url.startswith("mailto") else "", body_format=apprise.NotifyFormat.TEXT
-            ):
-                why = f" ({_clean(heard.rows[-1], url)})" if heard.rows else ""
-                faults.append(f"{_shown(url)} did not take the message{why}")
+            try:
+                if not one.add(url):
+                    faults.append(f"{_shown(url)} is no address that apprise knows; mend notify.urls")
+                    continue
+                subject = title if url.startswith("mailto") else ""
+                if one.notify(body=body, title=subject, body_format=apprise.NotifyFormat.TEXT):
+                    continue
+                why = heard.rows[-1] if heard.rows else ""
+            except Exception as e:  # of whatever speaks to that service; the others are to be told nevertheless
+                why = f"{type(e).__name__}: {e}"
+            faults.append(f"{_shown(url)} did not take the message" + (f" ({_clean(why, url)})" if why else ""))
     finally:
         logger.removeHandler(heard)
         logger.setLevel(level)

@@ -22,7 +22,7 @@ import pytest
 from gitledger import memoryfile, notify, schedule
 from gitledger.errors import CannotWrite, NotAllowed, Usage
 from tests.ledgers import begin
-from tests.process.program import gitledger, works
+from tests.process.program import gitledger, python, works
 from tests.sealed import Repo
 
 # What the library imports says so as it is loaded.
@@ -106,6 +106,8 @@ def test_delete_applies_those_alone_and_cancel_none(repo: Repo, file: Path) -> N
     data = document(file, change(2), change(5), change(9))
     works(repo.path, "memory", "propose", "--from", "-", stdin=data)
     assert "nothing was changed" in works(repo.path, "memory", "apply", "--cancel")
+    works(repo.path, "memory", "propose", "--from", "-", stdin=data)
+    assert json.loads(works(repo.path, "memory", "apply", "--cancel", "--json")) is None
     assert file.read_text() == TEXT
     assert gitledger(repo.path, "memory", "apply").status == 69
     works(repo.path, "memory", "propose", "--from", "-", stdin=data)
@@ -220,6 +222,43 @@ def test_each_of_several_files_is_compacted_by_itself(repo: Repo, file: Path, tm
     assert other.read_text() == TEXT.replace("fact", "other fact")
 
 
+def test_a_file_that_cannot_be_read_keeps_no_other_one_from_being_compacted(
+    repo: Repo, file: Path, tmp_path: Path
+) -> None:
+    broken, other = tmp_path / "broken.md", tmp_path / "other.md"
+    broken.write_bytes(b"- caf\xe9\n")
+    other.write_text(TEXT)
+    names = [str(broken), str(tmp_path / "missing.md"), "memory/MEMORY.md", str(other)]
+    works(repo.path, "config", "set", "memory.files", json.dumps(names))
+    proposer(repo, tmp_path, [change(2)])
+    ran = gitledger(repo.path, "memory", "compact")
+    assert ran.status == 65
+    assert ran.err.startswith(f"gitledger: Memory compact: ERROR — {broken}: {broken} is not UTF-8 text")
+    assert [line.split()[-1] for line in ran.out.splitlines() if " bytes less " in line] == ["(M-0001)", "(M-0002)"]
+    assert fact(2) not in file.read_text() + other.read_text()
+
+
+def test_each_file_is_read_when_its_turn_comes(repo: Repo, file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.md"
+    other.write_text(TEXT)
+    works(repo.path, "config", "set", "memory.files", json.dumps(["memory/MEMORY.md", str(other)]))
+    folder = proposer(repo, tmp_path, [change(2)])
+    writes = (
+        f"open({str(other)!r}, 'w').write(open({str(file)!r}).read() + '- new\\n')\n"  # the other's agent, meanwhile
+    )
+    (folder / "proposer.py").write_text(PROPOSER.replace("sha256 =", f"if n == 1: {writes}sha256 ="))
+    assert works(repo.path, "memory", "compact").count(" bytes less ") == 2
+    assert other.read_text() == TEXT.replace(f"{fact(2)}\n", "") + "- new\n"
+
+
+def test_what_a_proposer_said_of_its_failure_is_in_the_log(repo: Repo, file: Path, tmp_path: Path) -> None:
+    folder = proposer(repo, tmp_path, [change(2)])
+    (folder / "proposer.py").write_text("import sys\nprint('quota is used up\\nsee the bill', file=sys.stderr)\n")
+    assert gitledger(repo.path, "memory", "compact").status == 77
+    log = (repo.path / ".git/gitledger/log").read_text()
+    assert "memory: the proposer said: quota is used up\\nsee the bill" in log
+
+
 # ── the report ───────────────────────────────────────────────────────────────────────────────
 class Received(http.server.BaseHTTPRequestHandler):
     """A server that keeps what it is sent, and answers as Telegram does."""
@@ -332,6 +371,23 @@ def test_an_address_that_fails_is_told_without_its_password() -> None:
     assert faults[1] == "the nonsense address is no address that apprise knows; mend notify.urls"
 
 
+def test_what_speaks_to_one_service_may_break_and_the_next_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    apprise = pytest.importorskip("apprise")
+    real = apprise.Apprise.notify
+
+    def notified(self: Any, **words: Any) -> Any:
+        if "user" in self.urls()[0]:
+            raise TypeError("no message of verysecretword")
+        return real(self, **words)
+
+    monkeypatch.setattr(apprise.Apprise, "notify", notified)
+    with web() as (port, received):
+        urls = [f"json://user:verysecretword@127.0.0.1:{port}/in", f"json://127.0.0.1:{port}/in"]
+        faults = notify.send(urls, "t", "text")
+    assert faults == ("the json address did not take the message (TypeError: no message of …)",)
+    assert len(received) == 1
+
+
 def test_the_nightly_report_is_sent_and_a_failure_begins_with_error(repo: Repo, file: Path, tmp_path: Path) -> None:
     pytest.importorskip("apprise")
     proposer(repo, tmp_path, [change(2)], [{**change(2), "reason": "gone"}])
@@ -351,7 +407,55 @@ def test_a_report_that_cannot_be_sent_undoes_nothing(repo: Repo, file: Path, tmp
     ran = gitledger(repo.path, "memory", "compact")
     assert ran.status == 0
     assert "the report was not sent" in ran.err
+    assert "the report was not sent" in (repo.path / ".git/gitledger/log").read_text()
     assert fact(2) not in file.read_text()
+
+
+FAULTS = """\
+import os, sys
+from gitledger import memory, memoryfile, proposer
+def fails(*words, **more):
+    raise eval(os.environ["FAULT"])
+owner, name = {"asked": (proposer, "propose"), "commit": (memory, "_commit"), "gone": (memoryfile, "look")}[sys.argv[1]]
+setattr(owner, name, fails)
+sys.argv = ["gitledger", "memory", "compact"]
+from gitledger.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "fault", "status", "words"),
+    [
+        ("asked", "KeyError('x')", 70, "KeyError: 'x' (this is a fault in gitledger"),
+        ("commit", "KeyError('x')", 70, "KeyError: 'x' (this is a fault in gitledger"),
+        ("commit", "OSError(28, 'No space left on device')", 74, "No space left on device; memory/MEMORY.md is as it"),
+        ("gone", "OSError(5, 'Input/output error', '/disk')", 74, "/disk: Input/output error; mend that"),
+    ],
+)
+def test_whatever_fails_at_night_is_reported_and_leaves_the_file(
+    repo: Repo,
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    fault: str,
+    status: int,
+    words: str,
+) -> None:
+    pytest.importorskip("apprise")
+    proposer(repo, tmp_path, [change(2)])
+    monkeypatch.setenv("FAULT", fault)
+    with web() as (port, received):
+        works(repo.path, "config", "set", "notify.urls", f"json://127.0.0.1:{port}/in")
+        ran = python(repo.path, FAULTS, where)
+    message = json.loads(received[0][1])["message"]
+    assert (ran.status, len(received)) == (status, 1)
+    assert message.startswith("Memory compact: ERROR — ")
+    assert words in message
+    assert ran.err.startswith("gitledger: Memory compact: ERROR — ")
+    assert ran.err.count("\n") == 1
+    assert (file.read_text(), os.listdir(file.parent)) == (TEXT, [file.name])
 
 
 # ── the line of cron, the timer of systemd ───────────────────────────────────────────────────

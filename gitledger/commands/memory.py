@@ -95,7 +95,7 @@ def apply(ctx: click.Context, keep: str, delete: str, cancel: bool, as_json: boo
     if cancel:
         memoryheld.held(ledger)
         memoryheld.let_go(ledger)
-        put("Cancelled; nothing was changed.")
+        put_json(None) if as_json else put("Cancelled; nothing was changed.")
         return
     loaded, data = memoryheld.held(ledger)
     chosen = _chosen(len(schema.read_memory_set(data).changes), keep, delete)

@@ -23,7 +23,7 @@ file_option = click.option(
 
 def asked(ledger: Ledger, loaded: Loaded) -> tuple[bytes, tuple[Edit, ...]]:
     """What the proposer says of a file, and the edits that the validator made of it."""
-    from gitledger import memory, memoryprompt, proposer
+    from gitledger import capture, memory, memoryprompt, proposer
     from gitledger.errors import Missing, NotAllowed
 
     config = ledger.desk.config.proposer
@@ -44,6 +44,8 @@ def asked(ledger: Ledger, loaded: Loaded) -> tuple[bytes, tuple[Edit, ...]]:
     until = float(config.deadline)
     got = proposer.propose(config.command, prompt, accept, cwd=cwd, deadline=until, key="source_sha256")
     if got.value is None:
+        if got.heard.strip():
+            capture.log(ledger.gitdir.common, f"memory: the proposer said: {got.heard}")
         raise NotAllowed(f"{got.why}; {loaded.target.name} is as it was")
     return got.value
 

@@ -13,7 +13,7 @@ from gitledger.commands.memory_asking import asked, file_option, tell
 if TYPE_CHECKING:
     from gitledger.errors import LedgerError
     from gitledger.ledger import Ledger
-    from gitledger.memory import Loaded
+    from gitledger.memory import Applied, Loaded
 
 
 # ── the nightly run ──────────────────────────────────────────────────────────────────────────
@@ -28,25 +28,36 @@ def compact(ctx: click.Context, file: str, as_json: bool) -> int:
     "Memory compact: ERROR" means that nothing was applied; details are in the log.
     """
     from gitledger import memory
-    from gitledger.errors import LedgerError
 
     ledger = opened(ctx)
     rows: list[dict[str, Any]] = []
     status = 0
     try:
         tell(memory.recover(ledger))
-        files = memory.present(ledger, file)
-    except LedgerError as e:
+        files = memory.targets(ledger, file)
+    except Exception as e:
         raise _failed(ledger, e) from e
-    for loaded in files:
+    several = len(files) > 1
+    looked = 0
+    for target in files:
         try:
-            rows.append(_compacted(ledger, loaded))
-        except LedgerError as e:
-            failed = _failed(ledger, e, loaded.target.name if len(files) > 1 else "")
-            if len(files) == 1:
+            loaded = memory.load(target)  # no sooner: the one before may have taken minutes
+            if loaded is None:
+                continue
+            looked += 1
+            _, edits = asked(ledger, loaded)
+            made = memory.apply(ledger, loaded, edits, "compact") if edits else None
+        except Exception as e:
+            failed = _failed(ledger, e, target.name if several else "")
+            if not several:
                 raise failed from e
+            looked += 1
             warn(str(failed))
             status = failed.exit_code
+        else:
+            rows.append(_told(ledger, loaded, made))
+    if not looked:
+        raise _failed(ledger, memory.none_there(files))
     if as_json:
         put_json(rows)
     elif rows:
@@ -54,35 +65,37 @@ def compact(ctx: click.Context, file: str, as_json: bool) -> int:
     return status
 
 
-def _compacted(ledger: Ledger, loaded: Loaded) -> dict[str, Any]:
-    from gitledger import memory, memorycheck, memoryprompt
+def _told(ledger: Ledger, loaded: Loaded, made: Applied | None) -> dict[str, Any]:
+    """What came of a file, reported; `made` is the change to it, None where nothing had to be done."""
+    from gitledger import memorycheck, memoryprompt
 
-    _, edits = asked(ledger, loaded)
-    size = len(loaded.data)
-    row: dict[str, Any] = {
-        "file": loaded.target.name,
-        "id": None,
-        "changes": 0,
-        "bytes_before": size,
-        "bytes_after": size,
-    }
-    if not edits:
-        row["report"] = f"Memory compact: {loaded.target.name}: nothing to do"
+    name, size = loaded.target.name, len(loaded.data)
+    row: dict[str, Any] = {"file": name, "id": None, "changes": 0, "bytes_before": size, "bytes_after": size}
+    if made is None:
+        row["report"] = f"Memory compact: {name}: nothing to do"
     else:
-        made = memory.apply(ledger, loaded, edits, "compact")
         tell(made.findings)
+        edits = made.made.edits
         after = len(memorycheck.edited(loaded.text, edits).data())
-        report = memoryprompt.report(loaded.target.name, made.name, size, after, edits)
+        report = memoryprompt.report(name, made.name, size, after, edits)
         row |= {"id": made.name, "changes": len({e.n for e in edits}), "bytes_after": after, "report": report}
     _notify(ledger, "Memory compact", row["report"])
     return row
 
 
-def _failed(ledger: Ledger, error: LedgerError, name: str = "") -> LedgerError:
-    """The error as the nightly run reports it, after it was reported and logged."""
+def _failed(ledger: Ledger, error: Exception, name: str = "") -> LedgerError:
+    """The error as the nightly run reports it, after it was reported and logged; nobody sits before a traceback."""
     from gitledger import capture
-    from gitledger.errors import LedgerError
+    from gitledger.errors import IOFailed, LedgerError
 
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        error = IOFailed(f"{place}{error.strerror or error}; mend that and run it again")
+    elif not isinstance(error, LedgerError):
+        import traceback
+
+        capture.log(ledger.gitdir.common, "".join(traceback.format_exception(error)))
+        error = LedgerError(f"{type(error).__name__}: {error} (this is a fault in gitledger, please report it)")
     what = f"{name}: {error}" if name else str(error)
     capture.log(ledger.gitdir.common, f"memory compact: {what}")
     short = what if len(what) <= 1_500 else f"{what[:1_400]} … (all of it is in {ledger.desk.home.state}/log)"
@@ -93,7 +106,7 @@ def _failed(ledger: Ledger, error: LedgerError, name: str = "") -> LedgerError:
 
 
 def _notify(ledger: Ledger, title: str, text: str) -> None:
-    from gitledger import notify
+    from gitledger import capture, notify
     from gitledger.errors import LedgerError
 
     try:
@@ -102,6 +115,7 @@ def _notify(ledger: Ledger, title: str, text: str) -> None:
         faults = (str(e),)
     for fault in faults:
         warn(f"the report was not sent: {fault}")
+        capture.log(ledger.gitdir.common, f"memory compact: the report was not sent: {fault}")
 
 
 # ── every night ──────────────────────────────────────────────────────────────────────────────
