@@ -22,7 +22,14 @@ HINTS = 10
 """Blocks that are not in the file for which a line that is like them is looked for."""
 _PERMANENT = re.compile(r"\[permanent\\?\]", re.IGNORECASE)
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
-_EXACT = re.compile(r"[^\s`*_<>()\[\]{}\"',;|]*\d[^\s`*_<>()\[\]{}\"',;|]*")
+# What stands together: up to a space or a bracket, and up to a letter of a script that puts no space between words.
+_RUN = re.compile(
+    r"[^\s`*_<>()\[\]{}\"',;|\u00ab\u00b7\u00bb\u2018-\u201f\u2022\u2026\u2039\u203a\u2190-\u21ff"
+    r"\u0e00-\u0e4f\u0e5a-\u0ecf\u1000-\u103f\u104a-\u108f\u1780-\u17df"
+    r"\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+"
+)
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,7 @@ class _Trial:
         first = min(found)
         put = self._put(at, change, found)
         held = f"{change.held_at.file}:{change.held_at.line}" if change.held_at else ""
-        reason = change.reason.strip()
+        reason = " ".join(change.reason.split())
         self.edits += [
             Edit(n + 1, change.kind, reason, low, high - low, put if (low, high) == first else "", held)
             for low, high in found
@@ -199,10 +206,8 @@ class _Trial:
             self.refuse(where, "is not shorter than what it replaces")
         if _PERMANENT.search(wanted):
             self.refuse(where, "says [permanent], which only a person may write")
-        said = set(_EXACT.findall(gone))
-        invented = [
-            word for word in dict.fromkeys(_EXACT.findall(wanted)) if _exact(word) not in {_exact(w) for w in said}
-        ]
+        said = _exact(gone)
+        invented = [word for key, word in _exact(wanted).items() if key not in said]
         if invented:
             shown = ", ".join(one_line(word, 40) for word in invented[:5])
             self.refuse(where, f"says {shown}, which stands in none of the blocks that it replaces")
@@ -338,14 +343,16 @@ def _block(word: str) -> str:
     return "comment or HTML block" if word.startswith("html") else "heading"
 
 
-def _exact(word: str) -> str:
-    return word.strip(".:!?-–—/\\").casefold()
+def _exact(text: str) -> dict[str, str]:
+    """The numbers, dates and addresses of a text: all that has a digit in it, by what counts of it."""
+    runs = (run for run in _RUN.findall(text) if _DIGIT.search(run))
+    return {run.strip(".:!?-–—/\\").casefold(): run for run in runs}
 
 
 def _differs(removed: str, there: str) -> str:
     """Why a text cannot say what another says; "" where it may."""
-    here = {_exact(word) for word in _EXACT.findall(there)}
-    lacking = [word for word in dict.fromkeys(_EXACT.findall(removed)) if _exact(word) not in here]
+    here = _exact(there)
+    lacking = [word for key, word in _exact(removed).items() if key not in here]
     if lacking:
         return f"it lacks {one_line(lacking[0], 60)}"
     words = {word.casefold() for word in _WORD.findall(removed)}

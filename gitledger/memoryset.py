@@ -14,6 +14,9 @@ Kind: TypeAlias = Literal["superseded", "detail", "duplicate", "ephemeral", "sta
 Block: TypeAlias = Annotated[str, Text(1, 100_000)]
 """Whole lines joined by newlines, whatever line ends the file has."""
 
+_SPACES = str.maketrans(dict.fromkeys("\u00a0\u2009\u202f\u3000", " "))
+"""Spaces that are no less printable than the one: French and Chinese are written with them."""
+
 
 class _Closed:
     __slots__ = ()
@@ -39,7 +42,7 @@ class Change(_Closed):
     held_at: HeldAt | None = None
 
     def __post_init__(self) -> None:
-        if not self.reason.isprintable():
+        if not self.reason.translate(_SPACES).isprintable():
             raise ValueError("has a reason that is not one line of printable text")
         if (self.kind == "duplicate") != (self.held_at is not None):
             raise ValueError(

@@ -25,9 +25,15 @@ KEPT = (
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "HERMES_HOME",
+    "NANOBOT_CONFIG",
     "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
 )
 """What a proposer needs of the environment, and cron does not give; nothing that may hold a key or a password."""
+PROXIES = tuple(form(f"{name}_PROXY") for name in ("HTTP", "HTTPS", "ALL", "NO") for form in (str, str.lower))
+"""And these, unless an address in them has a name or a password before its host."""
 _AT = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _DEADLINE = 30.0
 
@@ -49,6 +55,7 @@ def nightly(at: str, command: Sequence[str], common: str, ledger: str, environ: 
     if found is None:
         raise Usage(f"{at!r} is no time of day; say it like 02:00")
     kept = {name: environ[name] for name in KEPT if environ.get(name)}
+    kept |= {name: environ[name] for name in PROXIES if environ.get(name) and "@" not in environ[name]}
     if "PATH" in kept:
         kept["PATH"] = os.pathsep.join(dict.fromkeys(p for p in kept["PATH"].split(os.pathsep) if os.path.isdir(p)))
     if any(not word.isprintable() for word in (*command, *kept.values())):
@@ -198,13 +205,10 @@ def _unlink(paths: Sequence[str]) -> None:
 
 def _run(words: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
+        done = subprocess.run(
             words,
-            input=text,
+            input=text.encode("utf-8", "surrogateescape"),
             capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="surrogateescape",
             timeout=_DEADLINE,
             check=False,
             env={**os.environ, "LC_ALL": "C"},
@@ -213,6 +217,9 @@ def _run(words: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
         raise Missing(f"there is no {words[0]} here; put the line in by hand where your nightly runs are") from e
     except (OSError, subprocess.TimeoutExpired) as e:
         raise CannotWrite(f"{words[0]} does not answer ({e}); nothing was changed") from e
+    # Not by `text`, which makes a newline of every carriage return in somebody else's lines.
+    out, err = (data.decode("utf-8", "surrogateescape") for data in (done.stdout, done.stderr))
+    return subprocess.CompletedProcess(words, done.returncode, out, err)
 
 
 def _last(text: str) -> str:

@@ -501,6 +501,23 @@ def test_the_cron_line_goes_in_once_and_out_again_as_if_it_had_not_been(
     assert "Nothing of ours" in works(repo.path, "memory", "schedule", "--remove", env=environment)
 
 
+def test_the_lines_of_others_stay_byte_for_byte(repo: Repo, file: Path, tmp_path: Path) -> None:
+    environment, table = crontab(tmp_path, "")
+    before = b'# caf\xe9 \xe2\x80\xa8 x\x0b\r\n0 1 * * * echo a\rb %x\r\n\n \t@daily y\x0c\nMAILTO=""\n'
+    table.write_bytes(before)
+    works(repo.path, "memory", "schedule", "--install", env=environment)
+    assert table.read_bytes().startswith(before)
+    works(repo.path, "memory", "schedule", "--remove", env=environment)
+    assert table.read_bytes() == before
+
+
+def test_what_a_proposer_needs_to_reach_its_model_is_in_the_line_and_no_password() -> None:
+    kept = {"PATH": "/bin", "SSL_CERT_DIR": "/c", "NANOBOT_CONFIG": "/n.json", "https_proxy": "http://proxy:3128"}
+    lost = {"HTTPS_PROXY": "http://ada:verysecret@proxy:3128", "ANTHROPIC_API_KEY": "verysecret", "SSH_AUTH_SOCK": "/s"}
+    run = schedule.nightly("02:00", ["x"], "/c", "main", kept | lost)
+    assert dict(run.environment) == kept
+
+
 def test_the_line_runs_in_the_environment_that_cron_gives(repo: Repo, file: Path, tmp_path: Path) -> None:
     proposer(repo, tmp_path, [change(2)])
     line = works(repo.path, "memory", "schedule", "--at", "02:00").rstrip("\n")

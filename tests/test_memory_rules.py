@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitledger import blocks, schema
+from gitledger import blocks, memorycheck, schema
 from gitledger.blocks import split, structure
 from gitledger.errors import BadData
 from gitledger.memorycheck import Edit, check, edited
@@ -279,6 +279,49 @@ def test_at_most_half_of_the_file_goes() -> None:
     assert after(change("detail", "- aaaa\n- bbbb"), text=text) == "- cccc\n- dddd\n"
     with pytest.raises(BadChangeSet, match="at most half of the file may go"):
         propose(change("detail", "- aaaa\n- bbbb\n- cccc"), text=text)
+
+
+CHINESE = """\
+# 记忆
+
+### 服务器
+- 端口8080上的服务每晚重启
+- 端口8080上的服务每晚三点重启,版本2.1
+- 端口9090上的服务每晚重启
+- 用户喜欢简短的回答,所有的说明都写在这里,这样一半以上的文件会留下来,不会被删除。
+- 테스트 서버는 8080에서 실행됩니다
+- 테스트 서버는 “8080” 포트에서 실행됩니다
+- เซิร์ฟเวอร์อยู่ที่พอร์ต8080ครับ
+"""
+
+
+def test_a_number_is_found_in_a_script_without_spaces_between_words() -> None:
+    pair = CHINESE.splitlines()[3:5]
+    merged = "- 端口 8080 的服务每晚三点重启(2.1)"
+    assert merged in after(change("merge", *pair, replacement=merged), text=CHINESE)
+    place = {"file": "MEMORY.md", "line": 5}
+    assert pair[0] not in after(change("duplicate", pair[0], held_at=place), text=CHINESE).splitlines()
+    korean = "- 테스트 서버는 8080에서 실행됩니다"
+    assert korean not in after(change("duplicate", korean, held_at={**place, "line": 9}), text=CHINESE)
+    thai = CHINESE.splitlines()[9]
+    assert "- พอร์ต8080\n" in after(change("detail", thai, replacement="- พอร์ต8080"), text=CHINESE)
+    for one, words in (
+        (change("merge", *pair, replacement="- 端口8081的服务每晚重启"), "says 8081, which stands in none"),
+        (change("detail", thai, replacement="- พอร์ต8081"), "says 8081"),
+        (change("duplicate", "- 端口9090上的服务每晚重启", held_at=place), "it lacks 9090"),
+    ):
+        with pytest.raises(BadChangeSet, match=words):
+            propose(one, text=CHINESE)
+
+
+def test_a_long_line_is_read_once_and_not_from_each_of_its_characters_anew() -> None:
+    # Half an hour, if it were.
+    assert memorycheck._exact("=" * 400_000 + " 8080 " + "字" * 100_000) == {"8080": "8080"}
+
+
+def test_a_reason_may_have_the_spaces_of_its_language() -> None:
+    found = propose({**change("detail", "make"), "reason": "d\u00e9pass\u00e9\u202f: vieux\u3000\u00a0x"})
+    assert found[0].reason == "dépassé : vieux x"
 
 
 def test_every_refusal_is_listed_not_only_the_first() -> None:
