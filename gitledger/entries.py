@@ -108,5 +108,5 @@ def _close_link(view: View, records: dict[Key, Change], key: Key) -> None:
 
 def _first(text: str) -> Clean:
     # The record's one line: the first line of what was said, whole texts stand in its `text`.
-    head = "".join(c if c.isprintable() else " " for c in text.strip().split("\n", 1)[0])
-    return shortened(within(head, TEXT_LIMIT), 120)
+    head = text.strip().split("\n", 1)[0][: 2 * TEXT_LIMIT]  # some more than is shown, as what is cut may be a secret
+    return shortened(within("".join(c if c.isprintable() else " " for c in head), TEXT_LIMIT), 120)
