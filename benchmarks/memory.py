@@ -13,6 +13,7 @@ import json
 import random
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -97,8 +98,8 @@ class Shape:
 
 
 SHAPES = (
-    Shape("project notes", "en", 200),
-    Shape("an agent's memory", "en", 2_000, nested=True),
+    Shape("project notes", "en", 240),
+    Shape("an agent's memory", "en", 1_950, nested=True),
     Shape("Windows line ends", "de", 400, end="\r\n", last=""),
     Shape("mark and front matter", "es", 300, head="\ufeff---\nname: memory\ntags: [a]\n---\n"),
     Shape("runbook with code", "en", 600, fences=True),
@@ -183,6 +184,11 @@ def write(shape: Shape, rng: random.Random) -> Written:
     return made
 
 
+def written(shape: Shape) -> Written:
+    """One of the ten files, the same each time."""
+    return write(shape, random.Random(SEED + SHAPES.index(shape)))
+
+
 def change(kind: str, *original: str, **more: Any) -> Change:
     return {"kind": kind, "original": list(original), "reason": "no longer needed", **more}
 
@@ -227,6 +233,7 @@ ERRORS: dict[str, Err] = {
     "the start of a line": lambda m, r: [change("detail", _first(m)[:-3])],
     "line numbers left in": lambda m, r: [change("detail", f"{line_of(m, _first(m)):>4}|{_first(m)}")],
     "carriage returns": lambda m, r: [change("detail", f"{m.superseded[0]}\r\n{m.newer[0]}")],
+    "carriage returns in a replacement": lambda m, r: [change("detail", m.days[0], replacement="- x\r\n- y")],
     "a block that stands often": lambda m, r: [change("detail", "|---|---|")],
     "one block twice": lambda m, r: [change("detail", _first(m)), change("ephemeral", _first(m))],
     "blocks that overlap": lambda m, r: [change("detail", f"{m.superseded[0]}\n{m.newer[0]}", m.newer[0])],
@@ -235,6 +242,9 @@ ERRORS: dict[str, Err] = {
     "a heading alone": lambda m, r: [change("ephemeral", m.headings[0])],
     "half a paragraph": lambda m, r: [change("detail", m.prose[0])],
     "a part of a section": lambda m, r: [change("stale-section", m.stale[0].split("\n")[0])],
+    "a section and the next one": lambda m, r: [change("stale-section", _two(m))],
+    "a section that is none": lambda m, r: [change("stale-section", m.days[0])],
+    "a merge with a heading": lambda m, r: [change("merge", m.headings[0], m.pairs[0][0], replacement="- x")],
     "a merge of two subsections": lambda m, r: [change("merge", m.pairs[0][0], m.pairs[1][0], replacement="- x")],
     "a merge outside of any": lambda m, r: [change("merge", *m.twins[0], replacement="- x")],
     "a merge that is longer": lambda m, r: [change("merge", *m.pairs[0], replacement="- " + "x" * 900)],
@@ -244,6 +254,7 @@ ERRORS: dict[str, Err] = {
     "a replacement that is a heading": lambda m, r: [change("detail", m.days[0], replacement="# x")],
     "a replacement that hides": lambda m, r: [change("detail", m.days[0], replacement="<!-- x -->")],
     "a replacement that opens a fence": lambda m, r: [change("detail", m.days[0], replacement="```")],
+    "a replacement of blanks": lambda m, r: [change("detail", m.days[0], replacement=" \n ")],
     "an invisible character": lambda m, r: [change("detail", m.days[0], replacement="- \u200bx")],
     "a replacement called permanent": lambda m, r: [change("detail", m.days[0], replacement="- [permanent]")],
     "a duplicate of another fact": lambda m, r: [_dup(m, m.twins[0][0], m.days[0])],
@@ -252,24 +263,51 @@ ERRORS: dict[str, Err] = {
     "a duplicate in a file nobody showed": lambda m, r: [
         change("duplicate", m.twins[0][0], held_at={"file": "/etc/passwd", "line": 1})
     ],
+    "a duplicate of an empty line": lambda m, r: [_held(m.twins[0][0], line_of(m, ""))],
+    "a duplicate of a line beyond the file": lambda m, r: [_held(m.twins[0][0], 999_999)],
+    "a place for what is no duplicate": lambda m, r: [{**_dup(m, *m.twins[0]), "kind": "detail"}],
     "a duplicate without a place": lambda m, r: [change("duplicate", m.twins[0][0])],
     "more than half": lambda m, r: _share(m, 1.0),
     "no reason": lambda m, r: [{**change("detail", _first(m)), "reason": ""}],
     "a reason of two lines": lambda m, r: [{**change("detail", _first(m)), "reason": "a\nb"}],
     "a reason that is an essay": lambda m, r: [{**change("detail", _first(m)), "reason": "x" * 400}],
+    "no block": lambda m, r: [change("detail")],
+    "a block of blanks": lambda m, r: [change("detail", " \n")],
+    "a block that is a number": lambda m, r: [{**change("detail"), "original": [7]}],
+    "more changes than a person reads": lambda m, r: [change("detail", _first(m))] * 201,
     "a kind of its own": lambda m, r: [change("obsolete", _first(m))],
     "a key of its own": lambda m, r: [{**change("detail", _first(m)), "confidence": "high"}],
     "another file's digest": lambda m, r: json.dumps(
         {"source_sha256": "0" * 64, "changes": [change("detail", _first(m))]}
     ).encode(),
     "no digest": lambda m, r: json.dumps({"changes": []}).encode(),
+    "one key twice": lambda m, r: _document(m, _first(m)).replace(b'"changes"', b'"changes": [], "changes"'),
+    "prose around the document": lambda m, r: b"Here it is: " + _document(m, _first(m)),
     "a document cut off": lambda m, r: b'{"source_sha256": "',
     "a list instead": lambda m, r: b"[]",
 }
 
 
 def _dup(made: Written, block: str, held: str) -> Change:
-    return change("duplicate", block, held_at={"file": "MEMORY.md", "line": line_of(made, held)})
+    return _held(block, line_of(made, held))
+
+
+def _held(block: str, line: int) -> Change:
+    return change("duplicate", block, held_at={"file": "MEMORY.md", "line": line})
+
+
+def _two(made: Written) -> str:
+    """A section that is stale, and the one behind it, whole."""
+    lines = split(made.text.encode(), "")
+    rows = [lines.bare(n) for n in range(len(lines.lines))]
+    first = rows.index(made.stale[0].split("\n")[0])
+    ends = [n for n in range(first, len(rows)) if rows[n].startswith("## ")]
+    return "\n".join(rows[first : ends[1]])
+
+
+def _document(made: Written, block: str) -> bytes:
+    value = {"source_sha256": digest(made.text.encode()), "changes": [change("detail", block)]}
+    return json.dumps(value).encode()
 
 
 NESTED: dict[str, Err] = {"an item without what is nested in it": lambda m, r: [change("detail", m.parents[0])]}
@@ -353,7 +391,7 @@ def _named(changes: list[Change], name: str) -> list[Change]:
 def run(say: Callable[[str], None], shapes: Sequence[Shape] = SHAPES, *, real: bool = True) -> int:
     """Say the tables; how many things are not as they must be. `real` applies and undoes in a ledger, too."""
     wrong = 0
-    files = [(shape, write(shape, random.Random(SEED + n))) for n, shape in enumerate(shapes)]
+    files = [(shape, written(shape)) for shape in shapes]
     with tempfile.TemporaryDirectory(prefix="gitledger-memory-") as folder:
         ledger = None
         if real:
@@ -373,18 +411,26 @@ def run(say: Callable[[str], None], shapes: Sequence[Shape] = SHAPES, *, real: b
             say(f"| {shape.name} | {count:,} | {size:,} | {len(changes)} | {less:,} | {strange} | {back} |")
             if why:
                 say(f"\n{why[:3]}\n")
-    say("")
-    say("| what the proposer does | proposals | refused | accepted | bytes changed | refused for |")
-    say("|---|---|---|---|---|---|")
     kinds = list(dict.fromkeys(name for shape, _ in files for name in errors(shape)))
+    table = []
+    total = Counter[str]()
     for name in kinds:
         rows = list(_tried(files, name))
         refused = [why for why, _ in rows if why]
         changed = sum(changed for _, changed in rows)
         wrong += len(rows) - len(refused) + changed
+        total.update(proposals=len(rows), refused=len(refused), changed=changed)
         reason = refused[0][-1] if refused else "–"
         short = reason[:100].replace("|", "\\|") + ("…" if len(reason) > 100 else "")
-        say(f"| {name} | {len(rows)} | {len(refused)} | {len(rows) - len(refused)} | {changed} | {short} |")
+        table.append(f"| {name} | {len(rows)} | {len(refused)} | {short} |")
+    accepted = total["proposals"] - total["refused"]
+    say(
+        f"\nA scripted proposer errs in {len(kinds)} ways on each file that has room for it: {total['proposals']} "
+        f"proposals, {total['refused']} refused, {accepted} accepted, {total['changed']} bytes changed.\n"
+    )
+    say("| what the proposer does | proposals | refused | for |\n|---|---|---|---|")
+    for row in table:
+        say(row)
     return wrong
 
 

@@ -200,8 +200,6 @@ class _Trial:
         elif strange := {c for c in wanted if visible(c) != c and c not in "\n\ufe0e\ufe0f" and c not in gone}:
             codes = ", ".join(sorted(f"U+{ord(c):04X}" for c in strange))
             self.refuse(where, f"holds what nobody can see: {codes}")
-        if not wanted.strip():
-            self.refuse(where, "is blank; leave it out to remove the block")
         if len(put.encode()) >= len(gone.encode()):
             self.refuse(where, "is not shorter than what it replaces")
         if _PERMANENT.search(wanted):

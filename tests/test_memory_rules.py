@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -535,9 +538,35 @@ def test_every_line_of_any_file_is_something(text: str) -> None:
     assert all(0 <= low < high <= len(lines.lines) for low, high in (*shape.permanent, *shape.items, *shape.blocks))
 
 
-def test_the_yardstick_of_memory_files_finds_nothing_wrong() -> None:
-    from benchmarks.memory import SHAPES, run
+def test_the_yardstick_of_memory_files_finds_nothing_wrong_and_errs_in_every_way_that_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from benchmarks.memory import SHAPES, run, written
 
+    assert all(200 <= len(split(written(shape).text.encode(), "").lines) <= 2_000 for shape in SHAPES)
+    real = memorycheck._Trial.refuse
+    lines: set[int] = set()
+
+    def refuse(self: Any, where: str, what: str) -> None:
+        lines.add(sys._getframe(1).f_lineno)
+        real(self, where, what)
+
+    monkeypatch.setattr(memorycheck._Trial, "refuse", refuse)
     said: list[str] = []
     assert run(said.append, SHAPES[2:4], real=False) == 0, said
-    assert len([row for row in said if row.startswith("| ")]) > 40
+    page = (Path(__file__).parent.parent / "docs/memory.md").read_text()
+    files = [row for row in said if row.startswith(tuple(f"| {shape.name} |" for shape in SHAPES))]
+    assert [row.rsplit("|", 2)[0] in page for row in files] == [True, True], "run: python -m benchmarks.memory"
+    kinds = [row.split(" | ")[0] for row in said if row not in files and row.startswith("| ")]
+    assert len(kinds) > 50
+    assert [kind for kind in kinds if f"\n{kind} | " not in page] == [], "run: python -m benchmarks.memory"
+    source = Path(memorycheck.__file__).read_text()
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    refusals = [node for node in calls if isinstance(node.func, ast.Attribute) and node.func.attr == "refuse"]
+    missed = [one for one in refusals if lines.isdisjoint(range(one.lineno, (one.end_lineno or 0) + 1))]
+    # No file of that size is nothing but blank lines for its half.
+    assert [ast.get_source_segment(source, one) for one in missed] == [
+        'self.refuse("changes", "leave nothing of the file")'
+    ]
+    with pytest.raises(BadChangeSet, match="changes: leave nothing of the file"):
+        propose(change("detail", "- x"), text="\n\n\n- x\n\n\n\n")
