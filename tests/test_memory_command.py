@@ -145,6 +145,17 @@ def test_audit_without_a_proposer_says_what_to_do(repo: Repo, file: Path) -> Non
     assert f" 4|{fact(1)}" in prompt
 
 
+def test_what_a_proposer_would_be_asked_goes_through_a_pipe_as_it_is(repo: Repo, file: Path) -> None:
+    line = "- the family \U0001f468\u200d\U0001f469 and a zero\u200bwidth"
+    file.write_text(TEXT + f"{line}\n")
+    prompt = works(repo.path, "memory", "audit", "--prompt")
+    shown = next(row for row in prompt.splitlines() if "family" in row).partition("|")[2]
+    made = {"kind": "ephemeral", "original": [shown], "reason": "copied from it"}
+    works(repo.path, "memory", "propose", "--from", "-", stdin=document(file, made))
+    works(repo.path, "memory", "apply")
+    assert file.read_text() == TEXT
+
+
 def test_audit_asks_on_a_terminal_and_does_what_it_is_told(repo: Repo, file: Path, tmp_path: Path) -> None:
     proposer(repo, tmp_path, [change(2), change(5)])
     parent, child = pty.openpty()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitledger.commands import counted, json_option, memory_nightly, named, opened, put, put_json, warn
+from gitledger.commands.get import put_bytes
 from gitledger.commands.memory_asking import asked, file_option, tell
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def audit(ctx: click.Context, file: str, only_prompt: bool, as_json: bool) -> No
     loaded = _one(ledger, file)
     if only_prompt:
         held = memory.companions(ledger, loaded.target)
-        put(memoryprompt.prompt(loaded.target.name, loaded.text, loaded.sha256, held).rstrip("\n"))
+        asks = memoryprompt.prompt(loaded.target.name, loaded.text, loaded.sha256, held)
+        put_bytes(asks.encode())  # as it is: from it blocks are copied character for character
         return
     data, edits = asked(ledger, loaded)
     _shown(ledger, loaded, data, edits, as_json)
