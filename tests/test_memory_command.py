@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import pty
+import re
 import shlex
 import socketserver
 import subprocess
@@ -182,6 +183,33 @@ def test_audit_asks_on_a_terminal_and_does_what_it_is_told(repo: Repo, file: Pat
     assert b"there is no change 9" in out
     assert b"M-0001: 1 change applied" in out
     assert file.read_text() == TEXT.replace(f"{fact(5)}\n", "")
+
+
+def keys(text: str) -> str:
+    """The keys of a JSON value as `docs/json.md` has them in a line."""
+    value = json.loads(text)
+    rows = value if isinstance(value, list) else [value]
+    return ", ".join(f'"{key}"' for key in rows[0])
+
+
+def test_json_has_the_keys_that_its_page_names(repo: Repo, file: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs/json.md").read_text()
+
+    def named(command: str) -> str:
+        form = page.partition(f"memory {command}")[2].partition("```text\n")[2].partition("\n```")[0]
+        outer = re.sub(r"(?s)(?<=: )\[\{.*\}\]", "", form)
+        return ", ".join(re.findall(r'"\w+"(?=[,:}])', outer.replace('"applied" or "undone"', "")))
+
+    proposer(repo, tmp_path, [change(5)])
+    proposed = works(repo.path, "memory", "propose", "--from", "-", "--json", stdin=document(file, change(2)))
+    assert keys(proposed) == named("propose") == '"file", "source_sha256", "changes"'
+    row = json.dumps(json.loads(proposed)["changes"][0])
+    assert keys(row) == '"change", "kind", "reason", "line", "lines", "removed", "put", "held_at"'
+    assert all(f"{key}" in page for key in keys(row).split(", "))
+    assert keys(works(repo.path, "memory", "apply", "--json")) == named("apply")
+    assert keys(works(repo.path, "memory", "undo", "M-0001", "--json")) == named("apply")
+    assert keys(works(repo.path, "memory", "compact", "--json")) == named("compact")
+    assert keys(works(repo.path, "memory", "log", "--json")) == named("log")
 
 
 # ── every night ──────────────────────────────────────────────────────────────────────────────

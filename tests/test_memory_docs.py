@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import get_args
 import click
 import pytest
 
-from gitledger import memoryfile, memoryset
+from gitledger import memoryfile, memoryset, notify
 from gitledger.commands.memory import command
 from gitledger.schema import Memory
 from tests import memory_transcript
 from tests.test_docs import blocks, fixed, text
+from tests.test_memory_command import web
 
 PAGE = text("docs/memory.md")
 
@@ -31,6 +33,21 @@ def test_the_transcript_is_what_the_program_says(tmp_path: Path, monkeypatch: py
     block = shown[0].partition("```console\n")[2].rpartition("```\n<!-- end")[0]
     told = memory_transcript.play(tmp_path)
     assert fixed(block).rstrip("\n") == fixed(told), "run: python -m tests.memory_transcript"
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_the_message_is_what_telegram_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("apprise")
+    from apprise.plugins.telegram import NotifyTelegram
+
+    report = PAGE.partition("$ gitledger memory compact\n")[2].partition("\n$ ")[0]
+    shown = json.loads(re.findall(r"```json\n(\{\"chat_id.*)\n```", PAGE)[0])
+    with web() as (port, received):
+        monkeypatch.setattr(NotifyTelegram, "notify_url", f"http://127.0.0.1:{port}/bot")
+        address = "tgram://123456789:abcdefghijklmnopqrstuvwxyz012345678/987654321/"
+        assert notify.send([address], "Memory compact", report) == ()
+    sent = json.loads(received[-1][1])
+    assert {key: sent[key] for key in shown} == shown
 
 
 def test_every_kind_and_every_key_is_explained() -> None:
