@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gitledger import gitcli
-from gitledger.errors import Missing
+from gitledger.errors import Missing, NotAllowed
 from gitledger.schema import BadChangeSet
 from gitledger.values import dataclass
 
@@ -76,15 +76,29 @@ _OWN = re.compile(
     r"|_(?:API|BASE|AUTH|OAUTH|PROXY)_"
 )
 
+_PLACE = re.compile(r"[a-z_0-9]+(?:\[\d+\]|\.[a-z_0-9]+)*(?=: )")
+
 
 @dataclass(frozen=True, slots=True)
 class Proposed(Generic[T]):
-    """What came of it: the accepted value, or None and why not in one line; `heard` is what it said on stderr."""
+    """What came of it: the accepted value, or None and why not in one line; `heard` is what it said on stderr.
+
+    `brief` is why not without a word of what the document, or what it is about, says.
+    """
 
     value: T | None
     attempts: int
     why: str = ""
     heard: str = ""
+    brief: str = ""
+
+
+class NotProposed(NotAllowed):
+    """No proposal came of it; `brief` says so to those who need not read what it was about."""
+
+    def __init__(self, got: Proposed[Any], behind: str) -> None:
+        super().__init__(f"{got.why}; {behind}")
+        self.brief = f"{got.brief}; {behind}"
 
 
 def propose(
@@ -106,23 +120,34 @@ def propose(
     """
     until = time.monotonic() + deadline
     errors: tuple[str, ...] = ()
-    why, heard = "it was given no time", ""
+    why = brief = "it was given no time"
+    heard = ""
     for n in range(1, attempts + 1):
         left = until - time.monotonic()
         if left <= 0:
-            return Proposed(None, n - 1, f"{why}; then the {deadline:g} seconds for all attempts were over", heard)
+            over = f"then the {deadline:g} seconds for all attempts were over"
+            return Proposed(None, n - 1, f"{why}; {over}", heard, f"{brief}; {over}")
         ran = _run(command, prompt(errors).encode("utf-8", "backslashreplace"), cwd, left)
         heard = f"{heard}{ran.heard}"[-HEARD:]
         if ran.fault:
-            why, errors = ran.fault, ()
+            why = brief = ran.fault
+            errors = ()
             continue
         try:
             return Proposed(accept(document(ran.out, key)), n, "", heard)
         except BadChangeSet as e:
             errors = e.errors
-            why = f"its document was refused: {'; '.join(errors)}"
+            why, brief = (f"its document was refused: {what}" for what in ("; ".join(errors), _places(errors)))
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-    return Proposed(None, attempts, f"after {tries}: {why}", heard)
+    return Proposed(None, attempts, f"after {tries}: {why}", heard, f"after {tries}: {brief}")
+
+
+def _places(errors: Sequence[str]) -> str:
+    """How many errors, and where: an error may quote what it is about, its place in the document quotes nothing."""
+    places = [found[0] for error in errors if (found := _PLACE.match(error))]
+    shown = list(dict.fromkeys(places))
+    where = f", at {', '.join(shown[:5])}{' and elsewhere' if len(shown) > 5 else ''}" if shown else ""
+    return f"{len(errors)} error{'' if len(errors) == 1 else 's'}{where}"
 
 
 def document(out: bytes, key: str = "") -> bytes:

@@ -436,7 +436,12 @@ def test_the_nightly_report_is_sent_and_a_failure_begins_with_error(repo: Repo, 
         assert gitledger(repo.path, "memory", "compact").status == 77
     messages = [json.loads(body)["message"] for _, body in received]
     assert messages[0] == report.rstrip("\n")
-    assert messages[1].startswith("Memory compact: ERROR — after 3 attempts: its document was refused")
+    assert messages[1].startswith(
+        "Memory compact: ERROR — after 3 attempts: its document was refused: 1 error, at changes[0].original[0]; "
+        "memory/MEMORY.md is as it was; details are in "
+    )
+    assert "fact number" not in messages[1]  # the error quotes a line that is like it, and a line is no report's
+    assert "is like it: - fact number" in (repo.path / ".git/gitledger/log").read_text()
 
 
 def test_a_report_that_cannot_be_sent_undoes_nothing(repo: Repo, file: Path, tmp_path: Path) -> None:

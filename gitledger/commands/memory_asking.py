@@ -24,7 +24,7 @@ file_option = click.option(
 def asked(ledger: Ledger, loaded: Loaded) -> tuple[bytes, tuple[Edit, ...]]:
     """What the proposer says of a file, and the edits that the validator made of it."""
     from gitledger import capture, memory, memoryprompt, proposer
-    from gitledger.errors import Missing, NotAllowed
+    from gitledger.errors import Missing
 
     config = ledger.desk.config.proposer
     if not config.command:
@@ -46,7 +46,7 @@ def asked(ledger: Ledger, loaded: Loaded) -> tuple[bytes, tuple[Edit, ...]]:
     if got.value is None:
         if got.heard.strip():
             capture.log(ledger.gitdir.common, f"memory: the proposer said: {got.heard}")
-        raise NotAllowed(f"{got.why}; {loaded.target.name} is as it was")
+        raise proposer.NotProposed(got, f"{loaded.target.name} is as it was")
     return got.value
 
 

@@ -85,7 +85,7 @@ def _told(ledger: Ledger, loaded: Loaded, made: Applied | None) -> dict[str, Any
 
 def _failed(ledger: Ledger, error: Exception, name: str = "") -> LedgerError:
     """The error as the nightly run reports it, after it was reported and logged; nobody sits before a traceback."""
-    from gitledger import capture
+    from gitledger import capture, proposer
     from gitledger.errors import IOFailed, LedgerError
 
     if isinstance(error, OSError):
@@ -98,7 +98,11 @@ def _failed(ledger: Ledger, error: Exception, name: str = "") -> LedgerError:
         error = LedgerError(f"{type(error).__name__}: {error} (this is a fault in gitledger, please report it)")
     what = f"{name}: {error}" if name else str(error)
     capture.log(ledger.gitdir.common, f"memory compact: {what}")
-    short = what if len(what) <= 1_500 else f"{what[:1_400]} … (all of it is in {ledger.desk.home.state}/log)"
+    short = what
+    if isinstance(error, proposer.NotProposed):
+        short = f"{f'{name}: ' if name else ''}{error.brief}; details are in {ledger.desk.home.state}/log"
+    elif len(what) > 1_500:
+        short = f"{what[:1_400]} … (all of it is in {ledger.desk.home.state}/log)"
     _notify(ledger, "Memory compact", f"Memory compact: ERROR — {short}")
     said = LedgerError(f"Memory compact: ERROR — {what}")
     said.exit_code = error.exit_code
