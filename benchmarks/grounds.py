@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
-from gitledger import discover, entries, ingest, layout, pins, signing, tasks, wal
+from gitledger import discover, entries, ingest, layout, pins, signing, tasks, transaction, wal
 from gitledger.derive import Facts
 from gitledger.gitdir import GitDir
 from gitledger.ledger import Ledger
@@ -217,7 +217,7 @@ def hurried(ledger: Ledger) -> Iterator[None]:
     stand_ins: tuple[tuple[ModuleType, str, Callable[..., object]], ...] = (
         (os, "fsync", lambda fd: None),
         (signing, "sign", lambda payload, key: stand_in(signed)),
-        (signing, "verify", lambda payload, armored, allowed_signers, principal, meanwhile: meanwhile()),
+        (transaction, "verify", lambda payload, armored, public_key, principal, meanwhile: meanwhile()),
         (ingest, "redact_json", lambda value, *_: value),
     )
     real = [getattr(module, name) for module, name, _ in stand_ins]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -217,6 +218,7 @@ class Others:
         }
         self.newest = [self._rows[one.key] for one in reversed(records)]
         self._database = sqlite3.connect(":memory:")
+        weakref.finalize(self, self._database.close)
         self._database.execute("CREATE VIRTUAL TABLE texts USING fts5(key UNINDEXED, title, body, tokenize='porter')")
         for one in records:
             self._database.execute("INSERT INTO texts VALUES (?, ?, ?)", (one.key, one.title, one.text))

@@ -158,8 +158,12 @@ def _connect(file: str) -> Database:
     made: Database = connect(file, timeout=PATIENCE, isolation_level=None)
     # What a crash of the machine makes of it is made anew; no request waits for the disk. The journal's file stays:
     # to find room for a new one takes ext4 up to a millisecond, and longest where it has just removed one.
-    for pragma in ("synchronous=OFF", "journal_mode=PERSIST", "trusted_schema=OFF"):
-        made.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in ("synchronous=OFF", "journal_mode=PERSIST", "trusted_schema=OFF"):
+            made.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        made.close()
+        raise
     return made
 
 

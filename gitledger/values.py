@@ -85,7 +85,10 @@ class _Later:
         self.cls: Any = None
 
     def __get__(self, one: Any, cls: type) -> Any:
-        setattr(self.cls, self.name, self.make(self.cls))
+        made = self.make(self.cls)
+        setattr(self.cls, self.name, made)
+        if isinstance(one, type):  # `inspect` asks so since Python 3.13, as if the class were a value of its own
+            return made.__get__(one)
         return getattr(cls if one is None else one, self.name)
 
 
@@ -100,7 +103,7 @@ class _Init(_Later):
 
     def __get__(self, one: Any, cls: type) -> Any:
         self.left -= 1
-        if one is None or self.left < 0:
+        if one is None or isinstance(one, type) or self.left < 0:
             return super().__get__(one, cls)
         return lambda *given, **named: self._fill(one, given, named)
 

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_it_reads_only_what_a_checkpoint_has_changed(book: Ledger) -> None:
 
 def test_what_a_checkpoint_says_in_no_other_words_is_not_written_again(book: Ledger) -> None:
     def rows() -> list[int]:
-        with sqlite3.connect(index(book)) as database:
+        with closing(sqlite3.connect(index(book))) as database:
             return [row for (row,) in database.execute("SELECT id FROM rows ORDER BY id")]
 
     task = book.view().resolve("T-0001")
@@ -145,17 +146,17 @@ def _cut(path: Path) -> None:
 
 
 def _other_form(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA user_version = 99")
 
 
 def _no_tables(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("DROP TABLE state")
 
 
 def _lost_tip(path: Path) -> None:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE state SET tip = ?", ("1" * 40,))
 
 
@@ -184,7 +185,8 @@ def test_one_that_is_damaged_or_of_another_form_is_made_anew(book: Ledger, harm:
 
 def test_a_link_or_a_folder_in_its_place_is_not_followed(book: Ledger, tmp_path: Path) -> None:
     other = tmp_path / "other.sqlite"
-    sqlite3.connect(other).execute("CREATE TABLE mine(x)")
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE mine(x)")
     before = other.read_bytes()
     index(book).symlink_to(other)
     assert found(book, "paper") == ["D-0001"]
