@@ -95,11 +95,10 @@ def _before(ledger: Ledger, told: Told) -> Lines:
     try:
         return split(gitdir.read_own(memorykept.kept_path(ledger, told.key)), told.path)
     except FileNotFoundError as e:
-        where = "its file held a secret, so its bytes" if not told.exact else "its bytes"
-        raise Missing(
-            f"{told.name} cannot be undone here: {where} are only where {told.by} made it; see what went by: "
-            f"gitledger show {told.name}"
-        ) from e
+        why = f"its file held a secret, so its bytes are where {told.by} made it, if they were not purged"
+        if told.exact:
+            why = "what the ledger has of its file is not what it was"
+        raise Missing(f"{told.name} cannot be undone here: {why}; see what went by: gitledger show {told.name}") from e
 
 
 def _pieces(told: Told, after: Lines) -> list[_Piece]:

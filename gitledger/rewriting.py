@@ -21,6 +21,8 @@ from gitledger.view import View
 
 KIND = "purge"
 EVENT = "ledger.purged"
+DIGESTS = ("source_sha256", "result_sha256")
+"""What a memory file is known by; a short secret could be guessed by it, all the rest of the file being told."""
 BATCH = 2_000
 """Objects that are made before they are stored."""
 
@@ -100,6 +102,7 @@ class _Rewrite:
     needle: Needle
     oids: dict[Oid, Oid] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
+    cut: frozenset[str] = frozenset()
     tree: Oid | None = None
     tip: Oid | None = None
 
@@ -110,7 +113,10 @@ class _Rewrite:
         view = View(reading.reader(store.get, self.tree) if self.tree else lambda path: None)
         owner = view.record(layout.writer_key(me))
         lines = []
-        for event in self._events(commit):
+        events = list(self._events(commit))
+        # A file's parts are in events behind the one that has its digest.
+        self.cut = frozenset(key for event in events if holds(self.needle, event) for key in event.records)
+        for event in events:
             made, line = ingest.stamp(view, self._draft(event), me)
             if (made.id, made.seq, made.lamport) != (event.id, event.seq, event.lamport):
                 raise BadData(f"event {event.id} would not keep its place; run: gitledger verify --full")
@@ -137,6 +143,10 @@ class _Rewrite:
     def _draft(self, event: Event) -> Draft:
         raw = {key: codec.change_value(change) for key, change in event.records.items()}
         records = {key: codec.read_change(self._clean(value), event.id) for key, value in raw.items()}
+        for key, change in records.items():
+            if key in self.cut and change.set.keys() & set(DIGESTS):
+                kept = {name: value for name, value in change.set.items() if name not in DIGESTS}
+                records[key] = replace(change, set=kept | {"exact": False})
         draft = Draft(event.id, event.at, event.type, event.session, event.task, records, self._clean(event.data))
         for key, change in ingest.clean(draft).records.items():
             before, after = event.records[key].set.get("slug"), change.set.get("slug")

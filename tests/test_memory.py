@@ -628,7 +628,7 @@ def test_a_secret_of_the_file_is_in_no_object_and_comes_back_here(book: Ledger, 
     kept = Path(memorykept.kept_path(book, made.key))
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     away = kept.rename(kept.with_suffix(".away"))
-    with pytest.raises(Missing, match="its file held a secret, so its bytes are only where"):
+    with pytest.raises(Missing, match="its file held a secret, so its bytes are where"):
         memoryundo.undo(book, "M-0001")
     away.rename(kept)
     memoryundo.undo(book, "M-0001")

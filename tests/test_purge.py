@@ -460,3 +460,36 @@ def test_objects_are_read_back_from_the_store_they_were_put_into(repo: Repo):
     commit = objects.parse_commit(book.desk.store.get(done.tip, fresh=True).data)
     assert reading.trailers(commit)["Ledger-Kind"] == "purge"
     assert replace(commit).subject.startswith("Written anew from")
+
+
+def test_a_memory_file_that_held_the_secret_is_known_by_no_digest_any_more(repo: Repo) -> None:
+    from gitledger import memory, memoryundo
+    from gitledger.errors import Missing
+    from gitledger.memoryfile import digest
+
+    book = begin(repo)
+    path = repo.path / "memory" / "MEMORY.md"
+    path.parent.mkdir()
+    text = "".join(f"- fact {n}\n" for n in range(9)) + f"- the door opens by {SECRET}\n"
+    path.write_text(text)
+    for block in ("- fact 3", f"- the door opens by {SECRET}", "- fact 4"):
+        loaded = memory.present(book)[0]
+        change = {"kind": "ephemeral", "original": [block], "reason": "old"}
+        data = json.dumps({"source_sha256": loaded.sha256, "changes": [change]}).encode()
+        memory.apply(again(repo), loaded, memory.accepted(book, loaded, data), "audit")
+    left = path.read_bytes()
+    held = reachable(repo, "ledger/main")
+    assert holds(held)
+    assert digest(text.encode()).encode() in held
+    carry_out(repo)
+    is_sound(repo)
+    now = reachable(repo, "ledger/main")
+    assert not holds(now)
+    assert digest(text.encode()).encode() not in now
+    for name in ("M-0002", "M-0001"):
+        with pytest.raises(Missing, match="its file held a secret"):
+            memoryundo.undo(again(repo), name)
+    assert path.read_bytes() == left
+    memoryundo.undo(again(repo), "M-0003")  # whose file had lost it before
+    assert path.read_bytes() == text.replace("- fact 3\n", "").replace(f"- the door opens by {SECRET}\n", "").encode()
+    is_sound(repo)
