@@ -16,6 +16,7 @@ change places once more.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 from gitledger import layout, lock, memoryfile, memoryrecord, pins, schema, sessions
@@ -71,7 +72,7 @@ class Applied:
 def targets(ledger: Ledger, named: str = "") -> list[Target]:
     """The configured memory files, or the one that `named` says; raise Missing for one that is not configured."""
     names = ledger.desk.config.memory.files
-    found = [Target(name, memoryfile.locate(ledger.gitdir.top, name)) for name in dict.fromkeys(names)]
+    found = [target for name in dict.fromkeys(names) for target in _of(ledger, name)]
     if named:
         path = os.path.realpath(named)
         found = [target for target in found if named == target.name or path == target.path]
@@ -80,19 +81,30 @@ def targets(ledger: Ledger, named: str = "") -> list[Target]:
     return found
 
 
+def _of(ledger: Ledger, name: str) -> Iterator[Target]:
+    """The file of a configured name; a folder stands for the Markdown files in it."""
+    path = memoryfile.locate(ledger.gitdir.top, name)
+    if not os.path.isdir(path):
+        yield Target(name, path)
+        return
+    for one in memoryfile.listed(path):
+        yield Target(os.path.join(name, one), os.path.join(path, one))
+
+
 def present(ledger: Ledger, named: str = "") -> list[Loaded]:
     """The memory files that are there; raise Missing where none is."""
     asked = targets(ledger, named)
     found = [loaded for target in asked if (loaded := load(target)) is not None]
     if not found:
-        raise none_there(asked)
+        raise none_there(ledger)
     return found
 
 
-def none_there(asked: list[Target]) -> Missing:
-    """The error that none of these memory files is there."""
-    names = ", ".join(target.path for target in asked) or "none is configured"
-    return Missing(f"there is no memory file ({names}); name one by: gitledger config set memory.files PATH")
+def none_there(ledger: Ledger) -> Missing:
+    """The error that none of the configured memory files is there."""
+    top, names = ledger.gitdir.top, ledger.desk.config.memory.files
+    paths = ", ".join(memoryfile.locate(top, name) for name in names) or "none is configured"
+    return Missing(f"there is no memory file ({paths}); name one by: gitledger config set memory.files PATH")
 
 
 def load(target: Target) -> Loaded | None:
@@ -107,12 +119,15 @@ def companions(ledger: Ledger, besides: Target) -> dict[str, Lines]:
     found: dict[str, Lines] = {}
     for name in dict.fromkeys((*config.companions, *config.files)):
         try:
-            path = memoryfile.locate(ledger.gitdir.top, name)
-            data = memoryfile.read(path)
-            if data is not None and path != besides.path:
-                found[name] = split(data, name)
+            there = list(_of(ledger, name))
         except LedgerError:
             continue  # a proposal may then name nothing in it
+        for target in there:
+            try:
+                if target.path != besides.path and (loaded := load(target)) is not None:
+                    found[target.name] = loaded.text
+            except LedgerError:
+                continue  # nor in this one
     return found
 
 

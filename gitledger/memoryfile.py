@@ -21,6 +21,7 @@ BIGGEST = 512 << 10
 PREFIX = ".gitledger-memory-"
 """How the name of a file begins that waits beside a memory file."""
 _SWAPS = (".#{}", "#{}#", ".~lock.{}#", ".{}.kate-swp")
+_BACKUP = re.compile(r"_memory\.backup(?:\.[0-9]+)?\.md\Z")
 _VIM = re.compile(r"\.s[a-w][a-z]")
 """How the name of vim's swap file ends: `.swp` is the first one, `.swo` the next, down to `.saa`."""
 
@@ -46,6 +47,16 @@ def locate(top: str, name: str) -> str:
     if os.path.commonpath((root, found)) != root:
         raise NotAllowed(f"{name} leads out of the work tree, to {found}; name it by an absolute path in memory.files")
     return found
+
+
+def listed(folder: str) -> list[str]:
+    """The names of a folder's own Markdown files, by name; no copies of ours, and nothing that leads elsewhere."""
+    try:
+        with os.scandir(folder) as rows:
+            names = [row.name for row in rows if row.name.endswith(".md") and row.is_file(follow_symlinks=False)]
+    except OSError as e:
+        raise CannotWrite(f"{folder} cannot be listed ({e.strerror}); mend its permissions") from e
+    return sorted(name for name in names if not name.startswith(".") and not _BACKUP.search(name))
 
 
 def read(path: str) -> bytes | None:

@@ -83,6 +83,8 @@ def _file(ledger: Ledger, told: Told) -> Loaded:
             if loaded is None:
                 raise Missing(f"{target.path} is not there, so nothing can be put back into it")
             return loaded
+    if any(told.path.startswith(f"{memoryrecord.shown(name)}/") for name in ledger.desk.config.memory.files):
+        raise Missing(f"{told.path} is not there, so nothing can be put back into it")
     raise Missing(
         f"{told.name} is of {told.path}, which is no memory file here; "
         "name it by: gitledger config set memory.files PATH"

@@ -126,8 +126,8 @@ class Notify:
 class Memory:
     """This machine only: the agents' memory files, what is read beside them for duplicates, and where copies go.
 
-    A path that is not absolute lies in the work tree. `backup` is a folder, "" for none; `log` a file, "" for one
-    beside the clone's other local files.
+    A path that is not absolute lies in the work tree; a folder stands for its `.md` files. `backup` is a folder, ""
+    for none; `log` a file, "" for one beside the clone's other local files.
     """
 
     files: Annotated[tuple[Annotated[str, Text(1, 4_096)], ...], Text(0, 100)] = ("memory/MEMORY.md",)

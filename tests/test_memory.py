@@ -305,13 +305,41 @@ def test_what_is_no_plain_file_is_said(book: Ledger, file: Path) -> None:
     file.unlink()
     with pytest.raises(Missing, match="there is no memory file"):
         memory.present(book)
-    file.mkdir()
-    with pytest.raises(CannotWrite):
-        memory.present(book)
-    file.rmdir()
     os.mkfifo(file)
     with pytest.raises(CannotWrite, match="no plain file"):
         memory.present(book)
+
+
+def test_a_folder_stands_for_its_markdown_files(book: Ledger, repo: Repo, file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "agent" / "memory"
+    folder.mkdir(parents=True)
+    for name in ("MEMORY.md", "topic.md", ".hidden.md", "notes.txt", "2026-12-01_memory.backup.2.md"):
+        (folder / name).write_text(TEXT.replace("fact", name))
+    (folder / "led-elsewhere.md").symlink_to(file)
+    (folder / "folder.md").mkdir()
+    (folder / "broken.md").write_bytes(b"\xff")
+    book = configured(book, files=(str(folder), "memory"), backup=str(folder))
+    assert [target.name for target in memory.targets(book)] == [
+        *(f"{folder}/{name}" for name in ("MEMORY.md", "broken.md", "topic.md")),
+        "memory/MEMORY.md",
+    ]
+    loaded = memory.present(book, f"{folder}/topic.md")[0]
+    held = memory.companions(book, loaded.target)
+    assert list(held) == [f"{folder}/MEMORY.md", "memory/MEMORY.md"]
+    gone = "- topic.md number 3 of this file"
+    data = json.dumps({"source_sha256": loaded.sha256, "changes": [change(gone)]}).encode()
+    memory.apply(book, loaded, memory.accepted(book, loaded, data), "audit")
+    assert gone not in (folder / "topic.md").read_text()
+    away = (folder / "topic.md").rename(folder / "topic.away")
+    with pytest.raises(Missing, match=r"topic\.md is not there"):
+        memoryundo.undo(book, "M-0001")
+    away.rename(folder / "topic.md")
+    memoryundo.undo(book, "M-0001")
+    assert (folder / "topic.md").read_text() == TEXT.replace("fact", "topic.md")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(Missing, match=f"there is no memory file .{empty}"):
+        memory.present(configured(book, files=(str(empty),)))
 
 
 def full(*words: Any, **more: Any) -> None:

@@ -57,7 +57,7 @@ def compact(ctx: click.Context, file: str, as_json: bool) -> int:
         else:
             rows.append(_told(ledger, loaded, made))
     if not looked:
-        raise _failed(ledger, memory.none_there(files))
+        raise _failed(ledger, memory.none_there(ledger))
     if as_json:
         put_json(rows)
     elif rows:
