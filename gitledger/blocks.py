@@ -131,7 +131,7 @@ def structure(text: Lines) -> Structure:
             inside.append((_CONTAINERS[token.type], first))
             if token.type == "list_item_open":
                 items.append((first, end))
-        elif leaf := _LEAVES.get(token.type):
+        elif end > first and (leaf := _LEAVES.get(token.type)):  # a form feed alone is a paragraph of nothing
             if token.type == "heading_open":
                 leaf = token.tag
                 if not inside:

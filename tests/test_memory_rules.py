@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gitledger import blocks, memorycheck, schema
@@ -420,6 +420,17 @@ rows = st.sampled_from(
         "port 8080",
         "- same",
         "- same",
+        "~~~",
+        "    code",
+        "lazy",
+        "> - q [permanent]",
+        "   2. two",
+        "<details>",
+        "[^1]: a note",
+        "[long]:",
+        "\x0c",
+        "x\u2028- y",
+        "cafe\u0301",
     ]
 )
 ends = st.sampled_from(["\n", "\n", "\n", "\r\n", "\r"])
@@ -531,6 +542,8 @@ def _put_lines(source: blocks.Lines, edits: tuple[Edit, ...]) -> list[int]:
 
 
 @given(files())
+@example("\x0c\n")
+@example("- a\n\u2028\n\u00a0\n")
 def test_every_line_of_any_file_is_something(text: str) -> None:
     lines = split(text.encode(), "")
     shape = structure(lines)
