@@ -128,6 +128,19 @@ def test_a_proposal_of_a_file_that_changed_meanwhile_is_refused_whole(repo: Repo
     assert file.read_text() == TEXT + "- new\n"
 
 
+def test_of_several_files_the_digest_tells_which_one_is_meant(repo: Repo, file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.md"
+    other.write_text(TEXT.replace("fact", "other"))
+    works(repo.path, "config", "set", "memory.files", json.dumps(["memory/MEMORY.md", str(other)]))
+    data = document(other, {"kind": "ephemeral", "original": ["- other number 2 of this file"], "reason": "old"})
+    assert works(repo.path, "memory", "propose", "--from", "-", stdin=data).startswith(f"{other}: 1 change proposed")
+    works(repo.path, "memory", "apply")
+    assert "other number 2 " not in other.read_text()
+    ran = gitledger(repo.path, "memory", "propose", "--from", "-", stdin=data)
+    assert ran.status == 65
+    assert f"source_sha256: is that of no memory file as it is now (memory/MEMORY.md, {other})" in ran.err
+
+
 def test_what_is_chosen_is_checked_by_itself(repo: Repo, file: Path) -> None:
     file.write_text(TEXT + "\n```\ncode\n```\n")
     first = {"kind": "detail", "original": ["```\ncode"], "reason": "a"}

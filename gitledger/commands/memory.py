@@ -176,10 +176,16 @@ def _one(ledger: Ledger, file: str) -> Loaded:
 
 
 def _of_digest(ledger: Ledger, sha256: str, file: str) -> Loaded:
-    from gitledger import memory
+    from gitledger import memory, memorycheck
+    from gitledger.schema import BadChangeSet
 
     found = memory.present(ledger, file)
-    return next((loaded for loaded in found if loaded.sha256 == sha256), found[0])
+    meant = [loaded for loaded in found if loaded.sha256 == sha256]
+    if not meant and len(found) > 1:
+        names = ", ".join(loaded.target.name for loaded in found)
+        what = f"source_sha256: is that of no memory file as it is now ({names}); read the file again and propose anew"
+        raise BadChangeSet((what,), memorycheck.SCHEMA)
+    return (meant or found)[0]
 
 
 def _shown(ledger: Ledger, loaded: Loaded, data: bytes, edits: tuple[Edit, ...], as_json: bool) -> None:
