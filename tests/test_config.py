@@ -106,10 +106,12 @@ def test_a_ledger_cannot_start_a_program_or_reach_a_network(place: Place):
         "remote": {"name": "evil", "push": True},
         "proposer.command": ["sh", "-c", "x"],
         "notify.urls": ["https://x"],
+        "memory": {"files": ["~/.bashrc"], "companions": ["~/.ssh/id_rsa"], "backup": "/b", "log": "/l"},
     }
     found, findings = config.load(hostile, str(place.common), place.environ)
     assert found == Config()
     keys = ["signing.mode", "signing.key", "remote.name", "remote.push", "proposer.command", "notify.urls"]
+    keys += ["memory.files", "memory.companions", "memory.backup", "memory.log"]
     assert [f.where.rpartition(": ")[2] for f in findings] == keys
     place.clone.write_text("remote: {name: origin, push: true}\nproposer:\n  command: [claude, -p]\n")
     found, _ = place.load(remote__name="evil")
