@@ -158,7 +158,11 @@ def apply(ledger: Ledger, loaded: Loaded, edits: tuple[Edit, ...], how: str, und
         try:
             written, key = _commit(ledger, made, loaded.text)  # 4
         except Exception as e:  # also a fault of ours: a file that changed and no word of it would be worse
-            _put_back(ledger, made, path, temp, loaded.data)
+            if not _put_back(ledger, made, path, temp, loaded.data):
+                raise IOFailed(
+                    f"{e}; somebody wrote into {made.name} since, so the change stands in it, and the ledger does not "
+                    "tell of it yet; mend that, then end it by: gitledger memory log"
+                ) from e
             if isinstance(e, OSError):
                 raise IOFailed(f"{e.strerror or e}; {made.name} is as it was") from e
             raise
@@ -204,16 +208,17 @@ def _secrets(ledger: Ledger, made: Made, before: Lines) -> Known:
     return scanner.secrets(ledger.desk.config.secrets.scanner, texts)
 
 
-def _put_back(ledger: Ledger, made: Made, path: str, temp: str, before: bytes) -> None:
-    """The file as it was, after the ledger could not be told; where somebody wrote meanwhile, theirs stays."""
+def _put_back(ledger: Ledger, made: Made, path: str, temp: str, before: bytes) -> bool:
+    """The file as it was, after the ledger could not be told; False where somebody wrote meanwhile and theirs stays."""
     try:
         if not os.path.lexists(temp):
             memoryfile.stage(path, before, waits(ledger, made.id))
         memoryfile.swap(path, temp, made.result)
     except (LedgerError, OSError):
-        return  # what was kept tells the next command, which tries once more
+        return False  # what was kept tells the next command, which tries once more
     _drop(path, temp, made.result)
     forget(ledger, made.id)
+    return True
 
 
 def _backup(ledger: Ledger, made: Made, before: bytes) -> str:

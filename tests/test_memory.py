@@ -371,6 +371,27 @@ def test_a_full_disk_leaves_the_file_and_the_ledger_as_they_were(
     assert fact(5) not in file.read_text()
 
 
+def test_what_cannot_be_taken_back_because_somebody_wrote_is_said_and_told_by_the_next_command(
+    book: Ledger, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*words: Any, **more: Any) -> None:
+        with file.open("a") as f:
+            f.write("- theirs\n")
+        full()
+
+    monkeypatch.setattr(transaction, "commit", fails)
+    with pytest.raises(LedgerError, match="so the change stands in it, and the ledger does not tell of it yet"):
+        apply(book, change(fact(5)))
+    monkeypatch.undo()
+    now = TEXT.replace(f"{fact(5)}\n", "") + "- theirs\n"
+    assert file.read_text() == now
+    assert ["it is M-0001 now" in one.what for one in memory.recover(book)] == [True]
+    assert (file.read_text(), left_over(book, file)) == (now, [])
+    memoryundo.undo(book, "M-0001")
+    assert file.read_text() == TEXT + "- theirs\n"
+    sound(book)
+
+
 def test_a_log_that_cannot_be_written_is_told_and_undoes_nothing(book: Ledger, repo: Repo, file: Path) -> None:
     (repo.path / "log").write_text("a file\n")
     made = apply(configured(book, log="log/memory-clean.log"), change(fact(5)))
