@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -262,3 +263,48 @@ def test_it_proposes_by_its_model_preset_what_is_compacted(ours: Lab) -> None:
     assert (ours.repo.path / NAME).read_text() == without(4)
     asked = [one for one in ours.server.requests if "You are asked which lines of an agent's memory" in one.text]
     assert [one.body["model"] for one in asked] == ["tidy-model"] * 2
+
+
+def test_its_agent_is_offered_the_skill_and_does_by_it_what_its_person_says(bot: Bot) -> None:
+    skill = "skills/gitledger-memory/SKILL.md"
+    shutil.copytree(ROOT / "docs/examples/nanobot/skills", bot.lab.repo.path / "skills", dirs_exist_ok=True)
+    # Its shell knows nothing of nanobot's own PATH, and of the person's where it is asked to be a login shell.
+    (bot.lab.home / ".profile").write_text(f"PATH={bot.lab.bin}:$PATH\n")
+    offered: list[bool] = []
+    results: list[str] = []
+
+    def call(body: Any) -> Call | None:
+        messages = body["messages"]
+        asked = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=0)
+        said = str(messages[asked]["content"])
+        got = [str(one["content"]) for one in messages[asked:] if one["role"] == "tool"]
+        if "Tidy the memory" in said:
+            offered.append("gitledger-memory" in str(messages[0]["content"]))
+            changes = [{"kind": "ephemeral", "original": [fact(n)], "reason": "it was of a day"} for n in (4, 7)]
+            digest = re.search(r"source_sha256: ([0-9a-f]{64})", got[1]) if len(got) > 1 else None
+            document = json.dumps({"source_sha256": digest[1] if digest else "", "changes": changes})
+            calls: list[Call] = [
+                ("exec", {"command": f"cat {skill}"}),  # its read_file reads nothing below /dev, as this may lie
+                ("exec", {"command": "gitledger memory audit --prompt", "login": True}),
+                ("write_file", {"path": "changes.json", "content": document}),
+                ("exec", {"command": "gitledger memory propose --from changes.json", "login": True}),
+            ]
+        elif "keep the second" in said:
+            calls = [("exec", {"command": "gitledger memory apply --keep 2", "login": True})]
+        else:
+            return None
+        results[:] = got
+        return calls[len(got)] if len(got) < len(calls) else None
+
+    bot.lab.server.script.call = call
+    bot.say("Tidy the memory")
+    bot.lab.wait_for("the proposal", lambda: len(results) == 4, bot.child)
+    assert offered
+    assert all(offered)
+    assert "name: gitledger-memory" in results[0]
+    assert "2. ephemeral, line 9: it was of a day" in results[3]
+    assert bot.file.read_text() == TEXT
+    bot.say("keep the second")
+    bot.lab.wait_for("the change", lambda: results and "M-0001" in results[-1], bot.child)
+    assert bot.file.read_text() == without(4)
+    bot.lab.ledger("verify")
