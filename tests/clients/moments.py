@@ -78,6 +78,7 @@ MOMENTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "test_a_dream_that_read_before_the_change_and_writes_after_it_loses_nobody_a_byte",
             "test_it_proposes_by_its_model_preset_what_is_compacted",
         ),
+        "memory files, by the skill": ("test_its_agent_is_offered_the_skill_and_does_by_it_what_its_person_says",),
     },
 }
 """Client → moment → the tests of it; a test that stands at no moment is listed behind them by its own words."""
