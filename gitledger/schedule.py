@@ -9,7 +9,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from gitledger.errors import CannotWrite, Missing, NotAllowed, Usage
+from gitledger.errors import CannotWrite, LedgerError, Missing, NotAllowed, Usage
 from gitledger.values import dataclass
 
 MARK = "# gitledger-memory"
@@ -151,25 +151,51 @@ def units(run: Nightly) -> dict[str, str]:
 
 
 def install_systemd(run: Nightly, environ: Mapping[str, str]) -> list[str]:
-    """Put the timer in and start it; the paths of its files. Raises with nothing left of it."""
+    """Put the timer in and start it; the paths of its files. Raises with its files as they were before."""
     folder = _folder(environ)
-    paths = []
+    made = {os.path.join(folder, name): text for name, text in units(run).items()}
+    before: dict[str, str | None] = {}
     try:
         os.makedirs(folder, exist_ok=True)
-        for name, text in units(run).items():
-            path = os.path.join(folder, name)
-            paths.append(path)
+        for path, text in made.items():
+            before[path] = _text(path)
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
     except OSError as e:
-        _unlink(paths)
+        _put_back(before)
         raise CannotWrite(f"{folder} cannot be written ({e.strerror}); nothing was put in") from e
-    for words in (["daemon-reload"], ["enable", "--now", os.path.basename(paths[1])]):
-        done = _run(["systemctl", "--user", *words])
+    timer = os.path.basename(list(made)[1])
+    for words in (
+        ["daemon-reload"],
+        ["enable", "--now", timer],
+        ["restart", timer],
+    ):  # one that runs keeps its old time
+        try:
+            done = _run(["systemctl", "--user", *words])
+        except LedgerError:
+            _put_back(before)
+            raise
         if done.returncode:
-            _unlink(paths)
+            _put_back(before)
             raise CannotWrite(f"systemctl --user {words[0]} failed ({_last(done.stderr)}); nothing was put in")
-    return paths
+    return list(made)
+
+
+def _text(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as f:
+            return f.read()
+    except FileNotFoundError:
+        return None
+
+
+def _put_back(before: Mapping[str, str | None]) -> None:
+    for path, text in before.items():
+        if text is None:
+            _unlink([path])
+            continue
+        with open(path, "w", encoding="utf-8", errors="surrogateescape") as f:
+            f.write(text)
 
 
 def remove_systemd(id: str, environ: Mapping[str, str]) -> bool:  # noqa: A002

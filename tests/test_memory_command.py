@@ -628,11 +628,25 @@ def test_the_timer_is_put_in_started_and_taken_out(repo: Repo, file: Path, tmp_p
     assert len(names) == 2
     assert all(str(units / name) in told for name in names)
     assert "OnCalendar=*-*-* 02:00:00" in (units / names[1]).read_text()
+    ran = gitledger(
+        repo.path,
+        "memory",
+        "schedule",
+        "--at",
+        "03:00",
+        "--install",
+        "--systemd",
+        env={**environment, "FAIL": "enable"},
+    )
+    assert (ran.status, "nothing was put in" in ran.err) == (CannotWrite.exit_code, True)
+    assert "OnCalendar=*-*-* 02:00:00" in (units / names[1]).read_text()  # the one before stays
+    calls.write_text("\n".join(calls.read_text().splitlines()[:3]) + "\n")
     works(repo.path, "memory", "schedule", "--remove", env=environment)
     assert list(units.iterdir()) == []
     assert calls.read_text().splitlines() == [
         "--user daemon-reload",
         f"--user enable --now {names[1]}",
+        f"--user restart {names[1]}",
         f"--user disable --now {names[1]}",
         "--user daemon-reload",
     ]
