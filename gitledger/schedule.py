@@ -165,11 +165,7 @@ def install_systemd(run: Nightly, environ: Mapping[str, str]) -> list[str]:
         _put_back(before)
         raise CannotWrite(f"{folder} cannot be written ({e.strerror}); nothing was put in") from e
     timer = os.path.basename(list(made)[1])
-    for words in (
-        ["daemon-reload"],
-        ["enable", "--now", timer],
-        ["restart", timer],
-    ):  # one that runs keeps its old time
+    for words in (["daemon-reload"], ["enable", "--now", timer]):
         try:
             done = _run(["systemctl", "--user", *words])
         except LedgerError:
