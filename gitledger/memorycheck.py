@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from gitledger.blocks import Lines, Span, Structure, end_of, structure
 from gitledger.memoryset import Change, MemorySet
@@ -18,6 +18,8 @@ from gitledger.schema import BadChangeSet
 from gitledger.values import dataclass
 
 SCHEMA = "memory"
+COUNTED = 100
+"""Places of one block that are looked for."""
 HINTS = 10
 """Blocks that are not in the file for which a line that is like them is looked for."""
 _PERMANENT = re.compile(r"\[permanent\\?\]", re.IGNORECASE)
@@ -154,14 +156,14 @@ class _Trial:
             return None
         rows = block.split("\n")
         size = len(rows)
-        places = [n for n in self._places.get(rows[0], ()) if self.bare[n : n + size] == rows]
+        found = (n for n in self._places.get(rows[0], ()) if self.bare[n : n + size] == rows)
+        places = list(islice(found, COUNTED))
         if len(places) == 1:
             return places[0], places[0] + size
         if places:
             shown = ", ".join(str(n + 1) for n in places[:5])
-            self.refuse(
-                where, f"stands in the file {len(places)} times, at lines {shown}; add a line that tells them apart"
-            )
+            count = f"{len(places)} times{' and more' if len(places) == COUNTED else ''}"
+            self.refuse(where, f"stands in the file {count}, at lines {shown}; add a line that tells them apart")
         else:
             self.refuse(where, f"is not in the file character for character{self._near(rows)}")
         return None
