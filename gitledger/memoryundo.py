@@ -99,7 +99,7 @@ def _before(ledger: Ledger, told: Told) -> Lines:
     except FileNotFoundError as e:
         why = f"its file held a secret, so its bytes are where {told.by} made it, if they were not purged"
         if told.exact:
-            why = "what the ledger has of its file is not what it was"
+            why = f"its file is cut in the ledger, and whole where {told.by} made it"
         raise Missing(f"{told.name} cannot be undone here: {why}; see what went by: gitledger show {told.name}") from e
 
 

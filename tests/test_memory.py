@@ -135,6 +135,22 @@ def test_a_big_file_travels_in_parts_and_one_beyond_the_bound_is_refused(book: L
     sound(book)
 
 
+def test_a_file_that_is_cut_in_its_record_comes_back_all_the_same(book: Ledger, file: Path) -> None:
+    text = TEXT + "".join(f"- {n} {chr(1) * 99}\n" for n in range(2_000))  # six bytes each, as JSON
+    file.write_text(text)
+    made = apply(book, change(fact(5)))
+    assert memoryrecord.told(book.view(), made.key).before is None
+    kept = Path(memorykept.kept_path(book, made.key))
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    away = kept.rename(kept.with_suffix(".away"))
+    with pytest.raises(Missing, match="its file is cut in the ledger, and whole where"):
+        memoryundo.undo(book, "M-0001")
+    away.rename(kept)
+    memoryundo.undo(book, "M-0001")
+    assert file.read_text() == text
+    sound(book)
+
+
 def test_the_log_tells_of_each_change_once_and_the_copy_is_made_where_it_is_configured(
     book: Ledger, repo: Repo, file: Path
 ) -> None:
