@@ -113,8 +113,8 @@ def stage(path: str, data: bytes, name: str) -> str:
                 there = os.stat(path)
                 if (there.st_uid, there.st_gid) != (os.geteuid(), os.getegid()):
                     os.fchown(fd, there.st_uid, there.st_gid)
-                os.fchmod(fd, stat.S_IMODE(there.st_mode))
                 _attributes(path, fd)
+                os.fchmod(fd, stat.S_IMODE(there.st_mode))
                 f.write(data)
                 f.flush()
                 os.fsync(fd)
@@ -143,6 +143,9 @@ def _attributes(path: str, fd: int) -> None:
             if name.startswith(("user.", "system.posix_acl")):
                 raise
             # The rest is the system's own: a label, say, which the new file has by its folder.
+    access = "system.posix_acl_access"
+    if access not in names and access in os.listxattr(fd):
+        os.removexattr(fd, access)  # the folder's list for new files, which this one is not
 
 
 def swap(path: str, temp: str, expected: str) -> None:

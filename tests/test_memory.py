@@ -201,6 +201,22 @@ def test_who_may_read_it_and_what_a_person_noted_of_it_stay(book: Ledger, file: 
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="the system has no such attributes")
+def test_nobody_may_read_it_who_might_not_before(book: Ledger, file: Path) -> None:
+    import struct
+
+    rows = ((1, 7, 0xFFFFFFFF), (2, 7, 1234), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF))
+    default = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
+    file.chmod(0o640)
+    try:
+        os.setxattr(file.parent, "system.posix_acl_default", default)
+    except OSError as e:
+        pytest.skip(f"the file system keeps none ({e})")
+    apply(book, change(fact(5)))
+    assert os.listxattr(file) == []
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
 def test_a_name_of_the_work_tree_cannot_lead_out_of_it(book: Ledger, file: Path, tmp_path: Path) -> None:
     secret = tmp_path / "elsewhere.md"
     secret.write_text(TEXT)
