@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,10 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from gitledger import discover
 from tests.ledgers import Clock, mint
-from tests.sealed import new_repo, sealed_environment
+from tests.sealed import Repo, new_repo, sealed_environment
 from tests.test_hostile_commands import run
 
 MEMORY = """\
@@ -61,11 +63,10 @@ prompt = sys.stdin.read()
 sha256 = prompt.split("source_sha256: ")[1].split()[0]
 print(json.dumps({"source_sha256": sha256, "changes": json.load(open(sys.argv[1]))}))
 """
-STEPS: tuple[str | tuple[str, object], ...] = (
+STEPS: tuple[str | tuple[str, Any], ...] = (
     "# a person decides",
     ("answer", CHANGES),
-    "gitledger memory audit",
-    "gitledger memory apply --keep 2",
+    ("typed", ("gitledger memory audit", "keep 2")),
     "gitledger show M-0001",
     "gitledger memory undo M-0001",
     "# every night",
@@ -104,7 +105,11 @@ def _lines(folder: Path) -> Iterator[str]:
     for key, value in (("proposer.command", words), ("memory.log", "log/memory-clean.log")):
         run("-C", str(shop.path), "config", "set", key, value, terminal=False)
     for step in STEPS:
-        if isinstance(step, tuple):
+        if isinstance(step, tuple) and step[0] == "typed":
+            command, typed = step[1]
+            yield f"$ {command}"
+            yield _typed(shop, command, typed)
+        elif isinstance(step, tuple):
             answer.write_text(json.dumps(step[1]))
         elif step.startswith("#"):
             yield step
@@ -115,6 +120,23 @@ def _lines(folder: Path) -> Iterator[str]:
             else:
                 said = run("-C", str(shop.path), *shlex.split(step)[1:], terminal=False)
                 yield (said.out + said.err).rstrip("\n")
+
+
+class _Keys(io.StringIO):
+    """What a person types at a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _typed(shop: Repo, command: str, typed: str) -> str:
+    """What is seen of a command at a terminal that is answered when it asks."""
+    before, sys.stdin = sys.stdin, _Keys(f"{typed}\n")
+    try:
+        said = run("-C", str(shop.path), *shlex.split(command)[1:])
+    finally:
+        sys.stdin = before
+    return (said.out + said.err).replace("cancel > ", f"cancel > {typed}\n").rstrip("\n")
 
 
 if __name__ == "__main__":
