@@ -225,6 +225,37 @@ def test_json_has_the_keys_that_its_page_names(repo: Repo, file: Path, tmp_path:
     assert keys(works(repo.path, "memory", "log", "--json")) == named("log")
 
 
+def test_a_question_that_nobody_answers_leaves_the_proposal_waiting(repo: Repo, file: Path, tmp_path: Path) -> None:
+    proposer(repo, tmp_path, [change(2), change(5)])
+    parent, child = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "TERM": "dumb"}
+    words = [sys.executable, "-m", "gitledger", "memory", "audit"]
+    running = subprocess.Popen(words, cwd=repo.path, stdin=child, stdout=child, stderr=child, env=environment)
+    os.close(child)
+    os.write(parent, b"\x04")  # as Ctrl-D at the beginning of a line
+    out = b""
+    try:
+        while chunk := os.read(parent, 4096):
+            out += chunk
+    except OSError:
+        pass  # its end is closed
+    os.close(parent)
+    assert running.wait(60) == 130, out
+    assert b"Nothing was changed. The proposal waits: gitledger memory apply" in out
+    assert file.read_text() == TEXT
+    assert "M-0001: 1 change applied" in works(repo.path, "memory", "apply", "--keep", "2")
+
+
+def test_an_undo_tells_of_what_was_cut_off_before(repo: Repo, file: Path) -> None:
+    works(repo.path, "memory", "propose", "--from", "-", stdin=document(file, change(2)))
+    code = "import os, sys\nfrom gitledger import memory\nmemory._commit = lambda *words: os._exit(9)\n"
+    code += "sys.argv = ['gitledger', 'memory', 'apply']\nfrom gitledger.__main__ import main\nmain()"
+    assert python(repo.path, code).status == 9
+    ran = gitledger(repo.path, "memory", "undo", "M-0001")
+    assert (ran.status, "a change of it was cut off; it is M-0001 now" in ran.err) == (0, True)
+    assert file.read_text() == TEXT
+
+
 # ── every night ──────────────────────────────────────────────────────────────────────────────
 def test_compact_sends_refusals_back_and_applies_what_is_accepted(repo: Repo, file: Path, tmp_path: Path) -> None:
     (repo.path / "USER.md").write_text("# User\n- likes tabs\n")

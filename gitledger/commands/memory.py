@@ -114,9 +114,10 @@ def undo(ctx: click.Context, id: str, as_json: bool) -> None:  # noqa: A002
 
     Later changes elsewhere in the file stay. Where one touched the same lines, it is named and nothing is changed.
     """
-    from gitledger import memoryundo
+    from gitledger import memory, memoryundo
 
     ledger = opened(ctx)
+    tell(memory.recover(ledger))
     made = memoryundo.undo(ledger, id)
     tell(made.findings)
     if as_json:
@@ -215,7 +216,13 @@ def _decided(ledger: Ledger, loaded: Loaded, data: bytes) -> None:
     count = len(schema.read_memory_set(data).changes)
 
     while True:
-        words = click.prompt("\napply, keep 2,5, delete 3, cancel", prompt_suffix=" > ").strip().lower()
+        try:
+            words = click.prompt("\napply, keep 2,5, delete 3, cancel", prompt_suffix=" > ").strip().lower()
+        except click.Abort:
+            put(
+                "\nNothing was changed. The proposal waits: gitledger memory apply [--keep 2,5 | --delete 3 | --cancel]"
+            )
+            raise
         verb, _, rest = words.partition(" ")
         try:
             if verb == "cancel" and not rest:
