@@ -214,7 +214,9 @@ def append(path: str, lines: list[str]) -> None:
     try:
         size = os.fstat(fd).st_size
         cut_off = size and os.pread(fd, 1, size - 1) != b"\n"  # a crash, or a full disk, in the middle of a line
-        os.write(fd, ("\n" if cut_off else "").encode() + "".join(f"{line}\n" for line in lines).encode())
+        data = ("\n" if cut_off else "").encode() + "".join(f"{line}\n" for line in lines).encode()
+        while data:  # once, but where the disk is just full: then the second one says so
+            data = data[os.write(fd, data) :]
         os.fsync(fd)
     finally:
         os.close(fd)
