@@ -409,9 +409,12 @@ def test_the_commands_put_them_in_say_how_they_stand_and_take_them_out(
     assert {name: row["state"] for name, row in rows.items() if row["state"] != "absent"} == states(ours)
     assert [name for name, row in rows.items() if row["fired"]] == ["post-commit"]
     assert "post-merge.old is called by nothing" in gitledger(ours.path, "doctor").out
+    assert works(ours.path, "hooks", "status", "--git") == shown[shown.index("git:") :]
+    assert "git:" not in works(ours.path, "hooks", "status", "--user")
     assert gitshims.command("post-commit").strip() == works(ours.path, "hooks", "script", "post-commit")
     works(ours.path, "hooks", "uninstall", "--git")
     assert states(ours) == {}
+    assert "hooks install --git" in works(ours.path, "hooks", "status", "--git")
 
 
 # ── hook managers, by stand-ins of what they generate; the real ones: tests/clients ───────────

@@ -393,6 +393,10 @@ def test_install_status_test_and_uninstall_as_a_person_says_them(here: Repo, hom
         ("claude-code", "project", "installed", None),
         ("codex", "project", "installed", None),
     }
+    shown = run("hooks", "status", "--user", "--json").json()
+    assert {row["scope"] for row in shown["hooks"]} <= {"user"}
+    assert shown["git"] == []
+    assert run("hooks", "test", "--user").status == 69  # nothing is wired there
     before = tree(here.path, home)
     log = Path(gitdir.state(str(here.path / ".git"))) / "wal" / "main"
     logged = {path.name: path.read_bytes() for path in log.iterdir()}

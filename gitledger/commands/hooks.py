@@ -142,12 +142,15 @@ def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool)
 
 @command.command()
 @_clients
+@_user
+@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
 @json_option
 @click.pass_context
-def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+def status(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, as_json: bool) -> None:
     """Say of each event whether it is wired, and when it fired last in this clone.
 
-    Codex is asked whether it trusts its hooks, where it is named by --client.
+    All that is wired, or with --client, --user or --git these alone. Codex is asked whether it trusts its hooks, where
+    it is named by --client.
     """
     from gitledger import gitdir, install, trial
     from gitledger.errors import LedgerError
@@ -157,9 +160,7 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
     fired = _fired(ctx, found)
     rows: list[tuple[Wired, str, str]] = []
     faults: list[str] = []
-    for at in install.places(found, os.environ):
-        if names and at.client.name not in names:
-            continue
+    for at in _places(found, names, user, git):
         try:
             wired = install.wired(at)
         except LedgerError as e:
@@ -170,7 +171,8 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
         codex = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
         rows += [(row, trial.trusted(row, codex), fired.get((at.client.name, row.ours), "")) for row in wired]
         faults += [f"{at.client.name}: {what}; {mend}" for what, mend in install.faults(at, os.environ)]
-    sheets = _sheets(found, names, faults)
+    sheets = [row for row in _sheets(found, names, faults) if _is_asked(row[0].scope, names, user, git)]
+    gits = _git_hooks(found, fired, faults) if git or not (names or user) else []
     if as_json:
         put_json(
             {
@@ -198,16 +200,19 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
                         "what": hook.what,
                         "fired": when or None,
                     }
-                    for hook, when in _git_hooks(found, fired, faults)
+                    for hook, when in gits
                 ],
                 "findings": faults,
             }
         )
         return
-    put("\n".join(_rows(rows, fired is not _UNKNOWN)))
-    hooks = [(hook, when) for hook, when in _git_hooks(found, fired, faults) if hook.state != "absent"]
+    hooks = [(hook, when) for hook, when in gits if hook.state != "absent"]
+    if names or user or not git:
+        put("\n".join(_rows(rows, fired is not _UNKNOWN)))
     if hooks:
         put("git:")
+    elif git:
+        put("None of git's hooks is wired here; put them in: gitledger hooks install --git")
     for hook, when in hooks:
         told = (
             f"fired last at {when}" if when else "never fired" if hook.name in USUAL and fired is not _UNKNOWN else ""
@@ -225,8 +230,9 @@ def status(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
 
 @command.command()
 @_clients
+@_user
 @click.pass_context
-def test(ctx: click.Context, names: tuple[str, ...]) -> int:
+def test(ctx: click.Context, names: tuple[str, ...], user: bool) -> int:
     """Send a made-up payload through each installed command, as the agent does, and say what came of it.
 
     The program is told to do nothing else than to say that it was reached: nothing is written. Exit code 1 where one
@@ -239,9 +245,7 @@ def test(ctx: click.Context, names: tuple[str, ...]) -> int:
     found = gitdir.find(ctx.obj.path)
     folder = found.top if found and found.top else os.path.abspath(ctx.obj.path)
     good, any_row = True, False
-    for at in install.places(found, os.environ):
-        if names and at.client.name not in names:
-            continue
+    for at in _places(found, names, user):
         for what, ok, said in trial.attempts(at, install.wired(at), folder, os.environ):
             good, any_row = good and ok, True
             head = f"{at.client.name:12} {at.scope:8} {line(what, 40):36}"
@@ -267,6 +271,18 @@ def package() -> None:
 
 
 # ── agents ───────────────────────────────────────────────────────────────────────────────────
+def _places(found: GitDir | None, names: tuple[str, ...], user: bool, git: bool = False) -> list[Place]:
+    """The places that are asked for: of these clients, in the person's own settings; none for git's hooks alone."""
+    from gitledger import install
+
+    places = [at for at in install.places(found, os.environ) if not names or at.client.name in names]
+    return [at for at in places if _is_asked(at.scope, names, user, git)]
+
+
+def _is_asked(scope: str, names: tuple[str, ...], user: bool, git: bool) -> bool:
+    return (scope == "user" or not user) and bool(names or user or not git)
+
+
 def _each(
     places: Iterable[Place], step: Callable[[Place], Outcome], *, paste: bool = True
 ) -> tuple[list[Outcome], int]:
