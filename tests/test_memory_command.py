@@ -170,20 +170,14 @@ def test_what_a_proposer_would_be_asked_goes_through_a_pipe_as_it_is(repo: Repo,
     assert file.read_text() == TEXT
 
 
-def test_audit_asks_on_a_terminal_and_does_what_it_is_told(repo: Repo, file: Path, tmp_path: Path) -> None:
-    proposer(repo, tmp_path, [change(2), change(5)])
+def audited_at_a_terminal(folder: Path, typed: bytes) -> tuple[int, bytes]:
+    """The exit code of an audit that a person sits before, and all that the terminal showed."""
     parent, child = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "TERM": "dumb"}
-    running = subprocess.Popen(
-        [sys.executable, "-m", "gitledger", "memory", "audit"],
-        cwd=repo.path,
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env=environment,
-    )
+    words = [sys.executable, "-m", "gitledger", "memory", "audit"]
+    running = subprocess.Popen(words, cwd=folder, stdin=child, stdout=child, stderr=child, env=environment)
     os.close(child)
-    os.write(parent, b"what\nkeep 9\nkeep 1\n")
+    os.write(parent, typed)
     out = b""
     try:
         while chunk := os.read(parent, 4096):
@@ -191,7 +185,13 @@ def test_audit_asks_on_a_terminal_and_does_what_it_is_told(repo: Repo, file: Pat
     except OSError:
         pass  # its end is closed
     os.close(parent)
-    assert running.wait(60) == 0, out
+    return running.wait(60), out
+
+
+def test_audit_asks_on_a_terminal_and_does_what_it_is_told(repo: Repo, file: Path, tmp_path: Path) -> None:
+    proposer(repo, tmp_path, [change(2), change(5)])
+    status, out = audited_at_a_terminal(repo.path, b"what\nkeep 9\nkeep 1\n")
+    assert status == 0, out
     assert b"say apply, keep 2,5, delete 3 or cancel" in out
     assert b"there is no change 9" in out
     assert b"M-0001: 1 change applied" in out
@@ -227,20 +227,8 @@ def test_json_has_the_keys_that_its_page_names(repo: Repo, file: Path, tmp_path:
 
 def test_a_question_that_nobody_answers_leaves_the_proposal_waiting(repo: Repo, file: Path, tmp_path: Path) -> None:
     proposer(repo, tmp_path, [change(2), change(5)])
-    parent, child = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "TERM": "dumb"}
-    words = [sys.executable, "-m", "gitledger", "memory", "audit"]
-    running = subprocess.Popen(words, cwd=repo.path, stdin=child, stdout=child, stderr=child, env=environment)
-    os.close(child)
-    os.write(parent, b"\x04")  # as Ctrl-D at the beginning of a line
-    out = b""
-    try:
-        while chunk := os.read(parent, 4096):
-            out += chunk
-    except OSError:
-        pass  # its end is closed
-    os.close(parent)
-    assert running.wait(60) == 130, out
+    status, out = audited_at_a_terminal(repo.path, b"\x04")  # as Ctrl-D at the beginning of a line
+    assert status == 130, out
     assert b"Nothing was changed. The proposal waits: gitledger memory apply" in out
     assert file.read_text() == TEXT
     assert "M-0001: 1 change applied" in works(repo.path, "memory", "apply", "--keep", "2")

@@ -25,6 +25,7 @@ _clients = click.option(
     "--client", "names", multiple=True, type=click.Choice(list(BY_NAME)), help="This client; may be said several times."
 )
 _user = click.option("--user", "user", is_flag=True, help="In your own settings, for all repositories.")
+_git = click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
 
 
 @click.group()
@@ -39,7 +40,7 @@ def command() -> None:
 @command.command()
 @_clients
 @_user
-@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
+@_git
 @click.option("--hook", "hooks", multiple=True, type=click.Choice(GIT_HOOKS), help="With --git: this hook too.")
 @click.option("--guidance", is_flag=True, help="How to work with the ledger, where the agent reads instructions, too.")
 @click.option("--replace", "instead", is_flag=True, help="In place of another program's, where only one can be.")
@@ -109,7 +110,7 @@ def install(
 @command.command()
 @_clients
 @_user
-@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
+@_git
 @click.pass_context
 def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool) -> int:
     """Take hooks out: a file is what it was before, and is gone where there was none.
@@ -143,7 +144,7 @@ def uninstall(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool)
 @command.command()
 @_clients
 @_user
-@click.option("--git", "git", is_flag=True, help="Git's hooks of this clone.")
+@_git
 @json_option
 @click.pass_context
 def status(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, as_json: bool) -> None:
@@ -160,7 +161,8 @@ def status(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, as
     fired = _fired(ctx, found)
     rows: list[tuple[Wired, str, str]] = []
     faults: list[str] = []
-    for at in _places(found, names, user, git):
+    agents = bool(names or user or not git)
+    for at in _places(found, names, user) if agents else ():
         try:
             wired = install.wired(at)
         except LedgerError as e:
@@ -171,7 +173,7 @@ def status(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, as
         codex = trial.trust(found.top if found else ".") if names and at.client.name == "codex" else None
         rows += [(row, trial.trusted(row, codex), fired.get((at.client.name, row.ours), "")) for row in wired]
         faults += [f"{at.client.name}: {what}; {mend}" for what, mend in install.faults(at, os.environ)]
-    sheets = [row for row in _sheets(found, names, faults) if _is_asked(row[0].scope, names, user, git)]
+    sheets = _sheets(found, names, user, faults) if agents else []
     gits = _git_hooks(found, fired, faults) if git or not (names or user) else []
     if as_json:
         put_json(
@@ -207,7 +209,7 @@ def status(ctx: click.Context, names: tuple[str, ...], user: bool, git: bool, as
         )
         return
     hooks = [(hook, when) for hook, when in gits if hook.state != "absent"]
-    if names or user or not git:
+    if agents:
         put("\n".join(_rows(rows, fired is not _UNKNOWN)))
     if hooks:
         put("git:")
@@ -271,16 +273,15 @@ def package() -> None:
 
 
 # ── agents ───────────────────────────────────────────────────────────────────────────────────
-def _places(found: GitDir | None, names: tuple[str, ...], user: bool, git: bool = False) -> list[Place]:
-    """The places that are asked for: of these clients, in the person's own settings; none for git's hooks alone."""
+def _places(found: GitDir | None, names: tuple[str, ...], user: bool) -> list[Place]:
+    """Where the hooks that are asked for stand: of these clients, or of all; in the person's own settings alone."""
     from gitledger import install
 
-    places = [at for at in install.places(found, os.environ) if not names or at.client.name in names]
-    return [at for at in places if _is_asked(at.scope, names, user, git)]
-
-
-def _is_asked(scope: str, names: tuple[str, ...], user: bool, git: bool) -> bool:
-    return (scope == "user" or not user) and bool(names or user or not git)
+    return [
+        at
+        for at in install.places(found, os.environ)
+        if (not names or at.client.name in names) and (not user or at.scope == "user")
+    ]
 
 
 def _each(
@@ -329,14 +330,14 @@ def _guidance(
     return status
 
 
-def _sheets(found: GitDir | None, names: tuple[str, ...], faults: list[str]) -> list[tuple[Sheet, str]]:
+def _sheets(found: GitDir | None, names: tuple[str, ...], user: bool, faults: list[str]) -> list[tuple[Sheet, str]]:
     """Where the guidance is, with its state; what cannot be read is one more fault."""
     from gitledger import guidance
     from gitledger.errors import LedgerError
 
     rows: list[tuple[Sheet, str]] = []
     for at in guidance.sheets(found, os.environ):
-        if names and at.client.name not in names:
+        if (names and at.client.name not in names) or (user and at.scope != "user"):
             continue
         try:
             state = guidance.state(at)
